@@ -151,7 +151,7 @@ static int prove_dcp(const struct foreign *f, struct error *e)
 		err = refuse(f, -err, strerror(-err), e);
 	else if (first_missing(ix, why, sizeof(why)))
 		err = refuse(f, EILSEQ, why, e);
-	else if (ix->opaque)
+	else if (!ix->nr && ix->opaque)
 		err = refuse(f, ENODATA, ix->opaque->reason, e);
 	index_destroy(ix);
 	return err;

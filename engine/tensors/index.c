@@ -328,6 +328,11 @@ int index_finish(struct index *ix)
 	return err;
 }
 
+const char *index_state(const struct index_tensor *t)
+{
+	return t->hole ? t->hole : t->opaque ? "opaque" : "complete";
+}
+
 uint64_t index_bytes(const struct index_tensor *t)
 {
 	uint64_t nr, bytes;
@@ -376,7 +381,7 @@ static json_t *tensor_to_json(const struct index_tensor *t)
 	json_object_set_new(o, "part", json_string(part_names[t->part]));
 	if (t->alias)
 		json_object_set_new(o, "alias", json_text(t->alias));
-	json_object_set_new(o, "state", json_text(t->hole ? t->hole : "complete"));
+	json_object_set_new(o, "state", json_text(index_state(t)));
 	if (t->digest)
 		json_object_set_new(o, "xxh3", json_string(t->digest));
 	for (const struct index_piece *p = t->pieces; p; p = p->next)

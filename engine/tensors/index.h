@@ -47,6 +47,7 @@ struct index_tensor {
 	enum index_part part;
 	unsigned ndim;
 	bool inferred; /* no file says the shape: it is what the pieces span */
+	bool opaque;   /* some bytes are there, but in a form that no piece can describe */
 	uint64_t *shape;
 	struct index_piece *pieces, *last;
 	size_t nr_pieces;
@@ -108,6 +109,9 @@ enum index_part index_part_of(const char *name);
 
 /* Sorts, and looks whether the pieces of each tensor are in bounds, disjoint and complete. */
 int index_finish(struct index *ix);
+
+/* "complete", "opaque", or what is missing. */
+const char *index_state(const struct index_tensor *t);
 
 /* The bytes of a whole tensor. */
 uint64_t index_bytes(const struct index_tensor *t);

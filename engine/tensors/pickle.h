@@ -66,8 +66,10 @@ pickle_ref pickle_item(const struct pickle *p, pickle_ref r, size_t i);
 
 /*
  * The pairs of a dict, or of an object that is made of pairs, such as an OrderedDict. get: the last
- * one with the text @key.
+ * one with the text @key, among the last PICKLE_GET_MAX: it is for dicts with few keys, and a file
+ * might ask for the same large one again and again.
  */
+#define PICKLE_GET_MAX 256
 bool pickle_is_dict(const struct pickle *p, pickle_ref r);
 size_t pickle_nr_pairs(const struct pickle *p, pickle_ref r);
 pickle_ref pickle_key(const struct pickle *p, pickle_ref r, size_t i);

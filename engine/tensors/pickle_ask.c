@@ -123,9 +123,9 @@ pickle_ref pickle_value(const struct pickle *p, pickle_ref r, size_t i)
 
 pickle_ref pickle_get(const struct pickle *p, pickle_ref r, const char *key)
 {
-	size_t i;
+	size_t nr = pickle_nr_pairs(p, r), i;
 
-	for (i = pickle_nr_pairs(p, r); i-- > 0;)
+	for (i = nr; i-- > 0 && nr - i <= PICKLE_GET_MAX;)
 		if (pickle_is_text(p, pickle_key(p, r, i), key))
 			return pickle_value(p, r, i);
 	return 0;

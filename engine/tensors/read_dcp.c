@@ -25,6 +25,7 @@ static const char metadata_module[] = "torch.distributed.checkpoint.metadata";
 /* The items by name and offset of their chunks: an open hash table. */
 struct items {
 	pickle_ref *keys, *infos;
+	uint64_t *hashes;
 	size_t mask, nr;
 };
 
@@ -51,6 +52,8 @@ struct dcp {
 	uint64_t shape[TYPE_DIMS];
 	unsigned ndim;
 };
+
+static const uint64_t nowhere[1];
 
 static bool is_a(const struct pickle *p, pickle_ref r, const char *class)
 {
@@ -86,23 +89,26 @@ static int gather_items(struct dcp *d, pickle_ref data)
 		room *= 2;
 	its->keys = calloc(room, sizeof(*its->keys));
 	its->infos = calloc(room, sizeof(*its->infos));
-	if (!its->keys || !its->infos)
+	its->hashes = calloc(room, sizeof(*its->hashes));
+	if (!its->keys || !its->infos || !its->hashes)
 		return -ENOMEM;
 	its->mask = room - 1;
 	its->nr = nr;
 	for (size_t i = 0; i < nr; i++) {
 		pickle_ref key = pickle_key(p, data, i);
-		uint64_t offset[TYPE_DIMS];
+		uint64_t offset[TYPE_DIMS], hash;
 		unsigned ndim;
 		size_t len, at;
 		const char *name = read_key(p, key, &len, offset, &ndim);
 
 		if (!name)
 			continue;
-		at = hash_chunk(name, len, offset, ndim) & its->mask;
-		while (its->keys[at])
+		hash = hash_chunk(name, len, offset, ndim);
+		at = hash & its->mask;
+		while (its->keys[at] && its->hashes[at] != hash) /* of equal ones the last counts */
 			at = (at + 1) & its->mask;
 		its->keys[at] = key;
+		its->hashes[at] = hash;
 		its->infos[at] = pickle_value(p, data, i);
 	}
 	return 0;
@@ -112,13 +118,18 @@ static pickle_ref find_item(const struct dcp *d, const char *name, size_t len,
 			    const uint64_t *offset, unsigned ndim)
 {
 	const struct items *its = &d->items;
-	size_t at = hash_chunk(name, len, offset, ndim) & its->mask;
+	uint64_t hash = hash_chunk(name, len, offset, ndim);
+	size_t at = hash & its->mask;
 
 	for (; its->keys[at]; at = (at + 1) & its->mask) {
 		uint64_t there[TYPE_DIMS];
 		unsigned n;
 		size_t there_len;
-		const char *there_name = read_key(d->pickle, its->keys[at], &there_len, there, &n);
+		const char *there_name;
+
+		if (its->hashes[at] != hash)
+			continue;
+		there_name = read_key(d->pickle, its->keys[at], &there_len, there, &n);
 
 		if (there_len == len && n == ndim && !memcmp(there_name, name, len) &&
 		    !memcmp(there, offset, ndim * sizeof(*offset)))
@@ -128,6 +139,7 @@ static pickle_ref find_item(const struct dcp *d, const char *name, size_t len,
 }
 
 struct item {
+	bool transformed;	/* compressed, or the like */
 	struct tree_file *file; /* NULL: it is missing */
 	const char *path;	/* relative to the checkpoint */
 	uint64_t at, bytes;
@@ -148,15 +160,12 @@ static int read_item(struct dcp *d, pickle_ref info, struct item *it, const char
 	    !pickle_int(p, pickle_attribute(p, info, "offset"), &at) || at < 0 ||
 	    !pickle_int(p, pickle_attribute(p, info, "length"), &bytes) || bytes < 0)
 		return 1;
-	if (pickle_nr(p, transforms)) {
-		*why = "its bytes are compressed or otherwise transformed";
-		return 1;
-	}
 	snprintf(path, sizeof(path), "%s%.*s", d->dir, (int)len, rel);
 	it->file = tree_find(d->tree, path);
 	it->path = it->file ? it->file->path : index_text(d->ix, path, strlen(path));
 	it->at = (uint64_t)at;
 	it->bytes = (uint64_t)bytes;
+	it->transformed = pickle_nr(p, transforms);
 	return it->path ? 0 : -ENOMEM;
 }
 
@@ -287,6 +296,15 @@ static int refuse(struct dcp *d, const char *why)
 	return index_add_opaque(d->ix, d->path, d->name, "%s", why);
 }
 
+/* The bytes are there, but compressed or the like: said once for each tensor. */
+static int note_transformed(struct dcp *d, struct index_tensor *t)
+{
+	if (t->opaque)
+		return 0;
+	t->opaque = true;
+	return refuse(d, "its bytes are compressed or otherwise transformed");
+}
+
 /* Adds the chunk at @box, whose bytes are those of @it. */
 static int add_chunk(struct dcp *d, struct index_tensor *t, const struct item *it,
 		     const uint64_t *box)
@@ -296,13 +314,16 @@ static int add_chunk(struct dcp *d, struct index_tensor *t, const struct item *i
 	uint64_t nr, at = 0;
 	int err = 0;
 
-	if (!shape_volume(box + d->ndim, d->ndim, &nr) || !type_bytes(d->dtype, nr, &piece.bytes) ||
-	    piece.bytes > it->bytes)
-		return refuse(d, "a chunk has fewer bytes than elements");
+	if (!shape_volume(box + d->ndim, d->ndim, &nr) || !type_bytes(d->dtype, nr, &piece.bytes))
+		return refuse(d, "a chunk is too large to be true");
 	if (!it->file)
 		piece.unreachable = "is missing";
 	else if (it->at > it->file->size || it->bytes > it->file->size - it->at)
 		piece.unreachable = "is cut off";
+	else if (it->transformed)
+		return note_transformed(d, t);
+	else if (piece.bytes > it->bytes)
+		return refuse(d, "a chunk has fewer bytes than elements");
 	else
 		err = locate(d, it, &at, piece.bytes, &why);
 	if (read_is_format(err))
@@ -327,7 +348,7 @@ static int read_chunk(struct dcp *d, struct index_tensor *t, pickle_ref chunk, c
 		return refuse(d, "a chunk has another form than its tensor");
 	info = find_item(d, name, len, box, nr);
 	if (!info && !memcmp(box + nr, d->shape, nr * sizeof(*box)))
-		info = find_item(d, name, len, NULL, 0);
+		info = find_item(d, name, len, nowhere, 0);
 	if (!info) {
 		uint64_t volume;
 
@@ -373,7 +394,7 @@ static int read_tensor(struct dcp *d, const char *name, size_t len, pickle_ref m
 /* An object is no tensor, but its bytes should be there. */
 static int read_object(struct dcp *d, const char *name, size_t len)
 {
-	pickle_ref info = find_item(d, name, len, NULL, 0);
+	pickle_ref info = find_item(d, name, len, nowhere, 0);
 	struct item it;
 	const char *why;
 	int err = info ? read_item(d, info, &it, &why) : 1;
@@ -437,6 +458,7 @@ static int read_metadata(struct dcp *d)
 		err = read_all(d, pickle_attribute(d->pickle, root, "state_dict_metadata"));
 	free(d->items.keys);
 	free(d->items.infos);
+	free(d->items.hashes);
 	json_decref(d->header);
 	return err;
 }

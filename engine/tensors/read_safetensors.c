@@ -188,12 +188,14 @@ static int directory_of(struct index *ix, const char *path, const char **out)
 }
 
 /* True if a file beside @f lists it in its weight_map, or if its name is that of a set. */
-static bool is_of_set(const struct tree *t, const struct tree_file *f)
+static bool is_of_set(const struct tree *t, const struct tree_file *f, bool has_index)
 {
 	size_t dir = (size_t)(path_name(f->path) - f->path);
 
 	if (strstr(path_name(f->path), "-of-0"))
 		return true;
+	if (!has_index)
+		return false;
 	for (size_t i = 0; i < t->nr; i++) {
 		const char *path = t->list[i].path;
 
@@ -204,7 +206,7 @@ static bool is_of_set(const struct tree *t, const struct tree_file *f)
 	return false;
 }
 
-static int read_one(struct index *ix, struct tree *t, struct tree_file *f)
+static int read_one(struct index *ix, struct tree *t, struct tree_file *f, bool has_index)
 {
 	struct set s = {.ix = ix, .file = f};
 	const char *why = "", *dir;
@@ -218,7 +220,7 @@ static int read_one(struct index *ix, struct tree *t, struct tree_file *f)
 		return read_is_format(err) ? index_add_opaque(ix, f->path, "", "%s", why) : err;
 	s.sharding = sharding_of(header);
 	err = directory_of(ix, f->path, &dir);
-	s.scope = s.sharding || is_of_set(t, f) ? dir : read_scope(t, f);
+	s.scope = s.sharding || is_of_set(t, f, has_index) ? dir : read_scope(t, f);
 	if (!err)
 		err = read_header(&s, header, f->size - s.data);
 	json_decref(s.sharding);
@@ -228,7 +230,11 @@ static int read_one(struct index *ix, struct tree *t, struct tree_file *f)
 
 int read_safetensors(struct index *ix, struct tree *t)
 {
+	bool has_index = false;
 	int err = 0;
+
+	for (size_t i = 0; i < t->nr && !has_index; i++)
+		has_index = path_ends(t->list[i].path, ".safetensors.index.json");
 
 	for (size_t i = 0; i < t->nr && !err; i++) {
 		struct tree_file *f = &t->list[i];
@@ -236,7 +242,7 @@ int read_safetensors(struct index *ix, struct tree *t)
 		if (f->taken || !path_ends(f->path, ".safetensors"))
 			continue;
 		f->taken = true;
-		err = read_one(ix, t, f);
+		err = read_one(ix, t, f, has_index);
 	}
 	return err;
 }

@@ -27,6 +27,7 @@
 #define FP32  "fp32"
 
 #define MISSING_MAX 16
+#define WORK_MAX    1000000000 /* parameters times flat tensors: 10^4 of 10^5 */
 
 /* A flat tensor of one rank. */
 struct flat {
@@ -294,7 +295,7 @@ static int make_param(struct zero *z, const struct pickle *p, pickle_ref shapes,
 /* Describes all parameters for one kind of flat tensors. */
 static int add_params(struct zero *z, const struct pickle *p, pickle_ref list, const char *what)
 {
-	uint64_t start = 0;
+	uint64_t start = 0, nr = 0;
 	int err = 0;
 
 	for (size_t g = 0; g < pickle_nr(p, list) && !err; g++) {
@@ -304,7 +305,8 @@ static int add_params(struct zero *z, const struct pickle *p, pickle_ref list, c
 			struct param pm;
 			uint64_t part;
 
-			err = make_param(z, p, shapes, i, what, &pm);
+			err = ++nr * z->nr > WORK_MAX ? -EBADMSG
+						      : make_param(z, p, shapes, i, what, &pm);
 			if (err)
 				break;
 			part = z->ranks ? (pm.nr + z->ranks - 1) / z->ranks : pm.nr;

@@ -40,8 +40,8 @@ static void print_tensor(const struct index_tensor *t)
 	       show_name(name, sizeof(name), t->name));
 	if (t->alias)
 		printf(" (the bytes of %s)", show_name(name, sizeof(name), t->alias));
-	if (t->hole)
-		printf("\n         %s", t->hole);
+	if (t->hole || t->opaque)
+		printf("\n         %s", index_state(t));
 	putchar('\n');
 }
 

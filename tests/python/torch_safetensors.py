@@ -17,7 +17,7 @@ from harness.digest import digest
 from harness.mount import Mount, must, wait
 
 import ckptfs
-from ckptfs import autoload, known, safetensors_file
+from ckptfs import autoload, known
 
 mount = Mount({"host_cache_size": "64M", "capture_check": "all"})
 session = ckptfs.session_of(mount.mnt)

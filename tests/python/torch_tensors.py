@@ -10,7 +10,7 @@ import json
 import os
 import sys
 
-import lazily  # noqa: F401
+import lazily
 from lazily import SRC
 
 import torch

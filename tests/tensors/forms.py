@@ -144,9 +144,9 @@ def instance(module, name, **state):
     return made
 
 
-def metadata(tensors, items):
+def metadata(tensors, items, transforms=()):
     """The pickle of .metadata. @tensors: name -> (shape, [(offset, length), ...]), of float32.
-    @items: (name, offset) -> (path, at, bytes)."""
+    @items: (name, offset) -> (path, at, bytes). @transforms: how all items are compressed."""
     float32 = named("torch", "float32")
     return pickle.dumps(
         instance(
@@ -177,6 +177,7 @@ def metadata(tensors, items):
                     relative_path=path,
                     offset=at,
                     length=length,
+                    transform_descriptors=list(transforms),
                 )
                 for (name, offset), (path, at, length) in items.items()
             },

@@ -116,11 +116,11 @@ tensor_refused("type.pt", tensor(Storage("0", "ByteStorage", b""), [0], first=-1
 chunks = [((0,), (4,)), ((4,), (4,))]
 
 
-def dcp(name, tensors, items, files):
+def dcp(name, tensors, items, files, transforms=()):
     path = os.path.join(DIR, name)
     os.mkdir(path)
     with open(path + "/.metadata", "wb") as file:
-        file.write(metadata(tensors, items))
+        file.write(metadata(tensors, items, transforms))
     for file_name, content in files.items():
         with open(os.path.join(path, file_name), "wb") as file:
             file.write(content)
@@ -155,7 +155,9 @@ def hole(name, text, *args):
 tensors = {"w": ((8,), chunks)}
 hole("file", "__1_0.distcp is missing", tensors, whole, {"__0_0.distcp": one})
 hole("short", "__1_0.distcp is cut off", tensors, whole, {**files, "__1_0.distcp": two[:-9]})
-hole("chunk", "16 of 32 bytes are missing, first at index 4", {"w": ((8,), chunks[:1])}, whole, files)
+hole(
+    "chunk", "16 of 32 bytes are missing, first at index 4", {"w": ((8,), chunks[:1])}, whole, files
+)
 hole("twice", "overlap", {"w": ((8,), [((0,), (4,)), ((2,), (4,))])},
      {**whole, ("w", (2,)): ("__1_0.distcp", 0, len(two))}, files)  # fmt: skip
 hole("bounds", "out of bounds", {"w": ((6,), chunks)}, whole, files)
@@ -163,6 +165,13 @@ hole("nowhere", "missing", tensors, {("w", (0,)): ("__0_0.distcp", 0, len(one))}
 hole("outside", "../x is missing", tensors, {**whole, ("w", (4,)): ("../x", 0, 999)}, files)
 hole("item", "missing", tensors, whole, {**files, "__1_0.distcp": bytes(len(two))})
 
+hole("large", "too large to be true", {"w": ((1 << 40, 1 << 40), [])}, {}, {})
+# What is compressed is there, but nothing in it can be described.
+status, index = dcp("zstd", tensors, whole, files, ["zstd"])
+assert status == 0 and index["tensors"][0]["state"] == "opaque", index
+assert "compressed" in index["opaque"][0]["reason"] and len(index["opaque"]) == 1, index
+status, index = dcp("zstd_cut", tensors, whole, {**files, "__1_0.distcp": two[:-9]}, ["zstd"])
+assert status == 1 and "is cut off" in index["tensors"][0]["state"], index
 # --- safetensors ---
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# What `ckptfs tensors` says of checkpoints of several forms: names, scopes, tied weights, holes, and
-# what is there more than once.
+# What `ckptfs tensors` says of checkpoints of several forms: names, scopes, tied weights, holes,
+# and what is there more than once.
 
 import json
 import os

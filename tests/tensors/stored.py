@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # Checkpoints that real packages wrote once (trees.tar.xz, made by trees.py with the versions of
-# tests/frameworks/requirements.txt): each tensor that the package read is found, with its bytes, and
-# a file that is missing is named. packages.py has the packages write them anew.
+# tests/frameworks/requirements.txt): each tensor that the package read is found, with its bytes,
+# and a file that is missing is named. packages.py has the packages write them anew.
 
 import os
 import sys
