@@ -161,7 +161,7 @@ declare -A command=(
 	[numpy]=use_numpy.py
 	[tools]=tools.bash
 )
-declare -A left_out=() failed=() verdict=() bytes=() plain_s=() mount_s=()
+declare -A left_out=() failed=() verdict=() bytes=() plain_s=() mount_s=() told=()
 
 # --- Python packages ----------------------------------------------------------------
 
@@ -305,6 +305,7 @@ compare_all() {
 			verdict[$name]=${failed[$name]}
 		else
 			verdict[$name]=$(compare "$work/plain/$name" "$work/backing/$name")
+			told[$name]=$(tensors_of "$work/backing/$name")
 		fi
 	done
 }
@@ -315,17 +316,15 @@ tensors_of() {
 }
 
 print_table() {
-	local name told format='%-33s %13s %9s %9s  %s\n'
+	local name format='%-33s %13s %9s %9s  %s\n'
 	echo
 	# shellcheck disable=SC2059 # one format for all lines
 	{
 		printf "$format" '' '' 'seconds' 'blocked' ''
 		printf "$format" program bytes plain mount verdict
 		for name in "${programs[@]}"; do
-			told=
-			[ "${verdict[$name]}" != identical ] || told=$(tensors_of "$work/backing/$name")
 			printf "$format" "${label[$name]}" "${bytes[$name]--}" \
-				"${plain_s[$name]--}" "${mount_s[$name]--}" "${verdict[$name]}$told"
+				"${plain_s[$name]--}" "${mount_s[$name]--}" "${verdict[$name]}${told[$name]-}"
 		done
 		[ -z "${left_out[saves]-}" ] ||
 			printf "$format" 'saves, and killing' - - - "left out: ${left_out[saves]}"
