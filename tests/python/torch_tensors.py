@@ -14,14 +14,17 @@ import lazily
 from lazily import SRC
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.distributed import checkpoint
 from torch.distributed.checkpoint.state_dict import get_state_dict
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
 
 from harness.mount import Mount, must
 
 import ckptfs
-from ckptfs import dcp
+from ckptfs import dcp, known
 from ckptfs.session import Shape
 
 sys.path.insert(0, SRC + "/tests/tensors")
@@ -105,6 +108,15 @@ source = ckptfs.lazy.source_of(
 with open(mount.mnt + "/wrong.pt", "wb", 0) as file:
     error = lazily.fails(session.write_sources, file.fileno(), [source])
 assert "wrong" in str(error), error
+
+# --- what this rank has of a DTensor is not that tensor ---
+
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+mesh = init_device_mesh("cpu", (1,))
+parted = distribute_tensor(torch.randn(64, 96), mesh, [Shard(0)])
+(told,) = known.names({"w": parted}).values()
+assert told[0] == "w (local part)" and told[1] is not parted, told
+dist.destroy_process_group()
 
 # --- torch.save ---
 

@@ -106,7 +106,8 @@ def named_tensors(obj: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[
     them."""
     if isinstance(obj, torch.Tensor):
         for tensor in tensors_in(obj):
-            yield prefix, tensor
+            # What a DTensor has here is not the tensor of that name.
+            yield prefix if tensor is obj else f"{prefix} (local part)", tensor
     elif depth > 50:
         return
     elif isinstance(obj, dict) or hasattr(obj, "items") and hasattr(obj, "keys"):
