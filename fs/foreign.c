@@ -132,6 +132,17 @@ static const char *first_missing(const struct index *ix, char *buf, size_t size)
 	return buf;
 }
 
+/* Why .metadata, or a tensor that it names, cannot be described at all. NULL: all can. */
+static const char *metadata_problem(const struct index *ix, char *buf, size_t size)
+{
+	for (const struct index_opaque *o = ix->opaque; o; o = o->next)
+		if (!strcmp(o->path, ".metadata") && !index_find(ix, "", o->name)) {
+			snprintf(buf, size, ".metadata %.255s: %s", o->name, o->reason);
+			return buf;
+		}
+	return NULL;
+}
+
 /* All tensors that .metadata names are there, with all their bytes. */
 static int prove_dcp(const struct foreign *f, struct error *e)
 {
@@ -151,8 +162,8 @@ static int prove_dcp(const struct foreign *f, struct error *e)
 		err = refuse(f, -err, strerror(-err), e);
 	else if (first_missing(ix, why, sizeof(why)))
 		err = refuse(f, EILSEQ, why, e);
-	else if (!ix->nr && ix->opaque)
-		err = refuse(f, ENODATA, ix->opaque->reason, e);
+	else if (metadata_problem(ix, why, sizeof(why)))
+		err = refuse(f, EILSEQ, why, e);
 	index_destroy(ix);
 	return err;
 }

@@ -18,6 +18,7 @@
 
 #define METADATA_MAX ((size_t)2 << 30)
 #define LOOK_AT_ALL  20000 /* with more items, of those of one size only the first is opened */
+#define CHUNKS_SPARE 100000
 #define KNOWN_ITEMS  4096
 
 static const char metadata_module[] = "torch.distributed.checkpoint.metadata";
@@ -41,7 +42,8 @@ struct dcp {
 		uint64_t more, at;
 		const char *dtype;
 	} known[KNOWN_ITEMS];
-	size_t nr_known;
+	size_t nr_known, nr_chunks;
+	bool item_is_whole; /* the last one is whole, but its tensor has an unknown form */
 	/* of the last file that is one of safetensors */
 	const struct tree_file *header_of;
 	json_t *header;
@@ -182,6 +184,7 @@ static int locate_in_torch(struct dcp *d, const struct item *it, const char **dt
 	if (err)
 		return err;
 	err = torch_tensor(tf, pickle_root(tf->pickle), &tt, why);
+	d->item_is_whole = read_is_format(err);
 	torch_close(tf);
 	if (err == 1 || (!err && tt.bytes != bytes)) {
 		*why = "its item has not the bytes that .metadata says";
@@ -269,6 +272,7 @@ static int locate(struct dcp *d, const struct item *it, uint64_t *at, uint64_t b
 	int err;
 
 	*at = 0;
+	d->item_is_whole = false;
 	if (!more) /* bare bytes, as ByteCheckpoint writes them, or all of the file has a form */
 		return locate_in_file(d, it, at, bytes);
 	for (size_t i = 0; d->items.nr > LOOK_AT_ALL && i < d->nr_known; i++)
@@ -326,8 +330,10 @@ static int add_chunk(struct dcp *d, struct index_tensor *t, const struct item *i
 		return refuse(d, "a chunk has fewer bytes than elements");
 	else
 		err = locate(d, it, &at, piece.bytes, &why);
-	if (read_is_format(err))
+	if (read_is_format(err)) {
+		t->opaque |= d->item_is_whole;
 		return index_add_opaque(d->ix, it->path, d->name, "%s", why);
+	}
 	piece.at = it->at + at;
 	return err ? err : index_add_piece(d->ix, t, &piece);
 }
@@ -386,6 +392,9 @@ static int read_tensor(struct dcp *d, const char *name, size_t len, pickle_ref m
 	err = index_add(d->ix, d->dir, d->name, d->dtype, d->ndim, d->shape, &t);
 	if (err)
 		return err == -EEXIST ? refuse(d, "two tensors have this name") : err;
+	d->nr_chunks += pickle_nr(p, chunks);
+	if (d->nr_chunks > d->items.nr + CHUNKS_SPARE) /* each has an item, but for empty ones */
+		return -EBADMSG;
 	for (size_t i = 0; i < pickle_nr(p, chunks) && !err; i++)
 		err = read_chunk(d, t, pickle_item(p, chunks, i), name, len);
 	return err;
@@ -456,6 +465,9 @@ static int read_metadata(struct dcp *d)
 	err = gather_items(d, pickle_attribute(d->pickle, root, "storage_data"));
 	if (!err)
 		err = read_all(d, pickle_attribute(d->pickle, root, "state_dict_metadata"));
+	if (read_is_format(err))
+		err = index_add_missing(d->ix, d->path, "",
+					"it has many more chunks than places in files");
 	free(d->items.keys);
 	free(d->items.infos);
 	free(d->items.hashes);

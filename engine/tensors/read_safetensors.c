@@ -41,6 +41,7 @@ int read_safetensors_header(const struct tree_part *p, json_t **header, uint64_t
 	*header = json_loadb(text, (size_t)len, JSON_REJECT_DUPLICATES, NULL);
 	if (!json_is_object(*header)) {
 		json_decref(*header);
+		*header = NULL;
 		return bad(why, "its header is no JSON object without duplicates");
 	}
 	*data = sizeof(head) + len;

@@ -21,7 +21,8 @@ struct walk {
 	struct torch_file *tf;
 	const char *path, *scope;
 	char name[WAY_MAX];
-	size_t nr_seen;
+	size_t nr_seen; /* containers, objects and tensors */
+	bool gave_up;	/* not all of it was looked at */
 };
 
 static int add_tensor(struct walk *w, const struct torch_tensor *tt)
@@ -46,8 +47,10 @@ static int walk_step(struct walk *w, pickle_ref r, size_t len, const char *step,
 {
 	size_t dot = len ? 1 : 0;
 
-	if (len + dot + step_len >= sizeof(w->name))
+	if (len + dot + step_len >= sizeof(w->name)) {
+		w->gave_up = true;
 		return 0;
+	}
 	if (dot)
 		w->name[len] = '.';
 	memcpy(w->name + len + dot, step, step_len);
@@ -123,16 +126,21 @@ static int walk(struct walk *w, pickle_ref r, size_t len, unsigned depth)
 	int err;
 
 	w->name[len] = '\0';
-	if (depth > DEPTH_MAX || ++w->nr_seen > SEEN_MAX)
+	if (depth > DEPTH_MAX || w->nr_seen > SEEN_MAX) {
+		w->gave_up = true;
 		return 0;
+	}
 	switch (pickle_kind(p, r)) {
 	case PICKLE_DICT:
+		w->nr_seen++;
 		return walk_pairs(w, r, len, depth);
 	case PICKLE_LIST:
 	case PICKLE_TUPLE:
+		w->nr_seen++;
 		return walk_items(w, r, len, depth);
 	case PICKLE_CALL:
 	case PICKLE_ID:
+		w->nr_seen++;
 		err = torch_tensor(w->tf, r, &tt, &why);
 		if (!err)
 			return add_tensor(w, &tt);
@@ -160,6 +168,9 @@ static int read_one(struct index *ix, struct tree *t, struct tree_file *f)
 	last = ix->last_opaque;
 	err = walk(w, pickle_root(tf->pickle), 0, 0);
 	torch_close(tf);
+	if (!err && w->gave_up)
+		err = index_add_opaque(ix, f->path, "",
+				       "a part of it is too deep or too large to be looked at");
 	if (!err && t->single && ix->nr == nr && ix->last_opaque == last)
 		err = index_add_opaque(ix, f->path, "", "it holds no tensor");
 	return err;

@@ -221,6 +221,8 @@ static int read_plain(struct torch_file *tf, pickle_ref args, bool has_dtype,
 	    nr_strides != t->ndim)
 		return bad(why, "its shape has a form that ckptfs does not know");
 	t->first = (uint64_t)first;
+	if (pickle_nr_pairs(p, pickle_item(p, args, has_dtype ? 7 : 6)))
+		return bad(why, "its elements are conjugated or negated when they are read");
 	return locate(tf, t, id, why);
 }
 

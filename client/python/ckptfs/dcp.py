@@ -239,7 +239,7 @@ class Writer(FileSystemWriter):
         plan = _plan_of(tensor)
         file.parts += [(at + off, part) for off, part in plan.parts]
         for hole, _ in plan.holes:  # none of one without elements
-            file.add_tensor(tensor, item.index.fqn, at + hole, _shape_of(item, tensor))
+            file.add_tensor(tensor, item.index.fqn, at + hole, _shape_of(item, tensor), part=True)
         return plan.size
 
 

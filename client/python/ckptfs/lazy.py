@@ -156,9 +156,11 @@ class Writer:
             here = storage if kind == "cpu" else storage.cpu()
             self.parts.append((at, _Bytes(here)))
 
-    def add_tensor(self, tensor: Any, name: str, at: int, shape: Shape | None = None) -> None:
-        """One without gaps, of which nothing but its elements is to be there. @shape: what it is a
-        part of; None: it is the whole tensor."""
+    def add_tensor(
+        self, tensor: Any, name: str, at: int, shape: Shape | None = None, part: bool = False
+    ) -> None:
+        """One without gaps, of which nothing but its elements is to be there. @part: @shape says
+        what it is a part of, or is None where that is unknown. Else it is the whole tensor."""
         if self.is_lazy(tensor):
             self.sources.append(
                 source_of(
@@ -168,7 +170,7 @@ class Writer:
                     name,
                     at,
                     tensor,
-                    shape or known.whole(tensor),
+                    shape if part else known.whole(tensor),
                 )
             )
         elif tensor.nbytes:
