@@ -163,7 +163,7 @@ static int prove_dcp(const struct foreign *f, struct error *e)
 	else if (first_missing(ix, why, sizeof(why)))
 		err = refuse(f, EILSEQ, why, e);
 	else if (metadata_problem(ix, why, sizeof(why)))
-		err = refuse(f, EILSEQ, why, e);
+		err = refuse(f, ENODATA, why, e);
 	index_destroy(ix);
 	return err;
 }

@@ -18,6 +18,8 @@ static const struct {
 	{".distcp", "the .metadata that describes it is missing or cannot be read"},
 };
 
+static const char cut_off[] = "it is cut off";
+
 bool read_is_format(int err)
 {
 	return err == -EBADMSG || err == -EFBIG;
@@ -45,7 +47,7 @@ static const char *why_not(struct tree *t, const struct tree_file *f)
 		return NULL;
 	tree_part(&p, t, f, 0, f->size);
 	if (tree_read(&p, head, sizeof(head), 0))
-		return "it is cut off";
+		return cut_off;
 	if (head[0] == 0x80 && head[1] <= 5)
 		return "it is a bare pickle, as torch.save wrote before 1.6: save it again with a "
 		       "newer torch";
@@ -59,7 +61,9 @@ static int note_closed(struct index *ix, struct tree *t)
 	for (size_t i = 0; i < t->nr && !err; i++) {
 		const char *why = t->list[i].taken ? NULL : why_not(t, &t->list[i]);
 
-		if (why)
+		if (why == cut_off)
+			err = index_add_missing(ix, t->list[i].path, "", "%s", why);
+		else if (why)
 			err = index_add_opaque(ix, t->list[i].path, "", "%s", why);
 	}
 	return err;

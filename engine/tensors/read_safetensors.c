@@ -14,6 +14,8 @@
 
 #define HEADER_MAX ((size_t)100000000) /* safetensors's own limit */
 
+static const char cut_off[] = "it reaches beyond the end of the file, which is cut off";
+
 static int bad(const char **why, const char *text)
 {
 	*why = text;
@@ -92,7 +94,7 @@ static const char *read_entry(const json_t *o, uint64_t room, struct entry *en)
 	    span[1] - span[0] != bytes)
 		return "its size does not fit its shape";
 	if (span[1] > room)
-		return "it reaches beyond the end of the file, which is cut off";
+		return cut_off;
 	en->at = span[0];
 	en->bytes = bytes;
 	return NULL;
@@ -175,8 +177,9 @@ static int read_header(struct set *s, json_t *header, uint64_t room)
 		if (err || !strcmp(name, "__metadata__"))
 			continue;
 		why = read_entry(o, room, &en);
-		err = why ? index_add_opaque(s->ix, s->file->path, name, "%s", why)
-			  : add_entry(s, name, &en);
+		err = why == cut_off ? index_add_missing(s->ix, s->file->path, name, "%s", why)
+		      : why	     ? index_add_opaque(s->ix, s->file->path, name, "%s", why)
+				     : add_entry(s, name, &en);
 	}
 	return err;
 }
@@ -218,7 +221,7 @@ static int read_one(struct index *ix, struct tree *t, struct tree_file *f, bool 
 	tree_part(&p, t, f, 0, f->size);
 	err = read_safetensors_header(&p, &header, &s.data, &why);
 	if (err)
-		return read_is_format(err) ? index_add_opaque(ix, f->path, "", "%s", why) : err;
+		return read_is_format(err) ? index_add_missing(ix, f->path, "", "%s", why) : err;
 	s.sharding = sharding_of(header);
 	err = directory_of(ix, f->path, &dir);
 	s.scope = s.sharding || is_of_set(t, f, has_index) ? dir : read_scope(t, f);
@@ -229,13 +232,47 @@ static int read_one(struct index *ix, struct tree *t, struct tree_file *f, bool 
 	return err;
 }
 
+/* Notes the files that the index file @f of a set names and that are not there, each once. */
+static int note_missing(struct index *ix, struct tree *t, const struct tree_file *f)
+{
+	__cleanup_free char *text = NULL;
+	json_t *json = NULL, *file, *seen = json_object();
+	const char *tensor;
+	struct tree_part p;
+	char path[8192];
+	int err;
+
+	tree_part(&p, t, f, 0, f->size);
+	err = seen ? tree_load(&p, 0, f->size, HEADER_MAX, &text) : -ENOMEM;
+	if (!err)
+		json = json_loadb(text, (size_t)f->size, 0, NULL);
+	json_object_foreach (json_object_get(json, "weight_map"), tensor, file) {
+		const char *name = json_string_value(file);
+
+		if (err || !name || json_object_get(seen, name))
+			continue;
+		json_object_set_new(seen, name, json_true());
+		snprintf(path, sizeof(path), "%.*s%s", (int)(path_name(f->path) - f->path), f->path,
+			 name);
+		if (!tree_find(t, path))
+			err = index_add_missing(ix, path, "", "the file is missing");
+	}
+	json_decref(seen);
+	json_decref(json);
+	return read_is_format(err) ? 0 : err;
+}
+
 int read_safetensors(struct index *ix, struct tree *t)
 {
 	bool has_index = false;
 	int err = 0;
 
-	for (size_t i = 0; i < t->nr && !has_index; i++)
-		has_index = path_ends(t->list[i].path, ".safetensors.index.json");
+	for (size_t i = 0; i < t->nr && !err; i++)
+		if (path_ends(t->list[i].path, ".safetensors.index.json") ||
+		    path_ends(t->list[i].path, ".bin.index.json")) {
+			has_index = true;
+			err = note_missing(ix, t, &t->list[i]);
+		}
 
 	for (size_t i = 0; i < t->nr && !err; i++) {
 		struct tree_file *f = &t->list[i];

@@ -162,7 +162,7 @@ static int read_one(struct index *ix, struct tree *t, struct tree_file *f)
 	int err = tf && w ? torch_open(tf, t, f, 0, f->size, &why) : -ENOMEM;
 
 	if (err)
-		return read_is_format(err) ? index_add_opaque(ix, f->path, "", "%s", why) : err;
+		return read_is_format(err) ? index_add_missing(ix, f->path, "", "%s", why) : err;
 	*w = (struct walk){.ix = ix, .tf = tf, .path = f->path, .scope = read_scope(t, f)};
 	nr = ix->nr;
 	last = ix->last_opaque;

@@ -147,12 +147,23 @@ static void note_ranks(struct zero *z, const struct pickle *p, pickle_ref count)
 		z->ranks = nr > 0 && nr < 1 << 24 ? (unsigned)nr : 0;
 }
 
+/* True if a number that is not 0 stands in a nest of lists. */
+static bool has_number(const struct pickle *p, pickle_ref r, unsigned depth)
+{
+	int64_t number;
+	bool has = pickle_int(p, r, &number) && number;
+
+	for (size_t i = 0; i < pickle_nr(p, r) && !has && depth < 2; i++)
+		has = has_number(p, pickle_item(p, r, i), depth + 1);
+	return has;
+}
+
 static int read_optim(struct zero *z, struct tree_file *f, unsigned rank)
 {
 	__cleanup_free struct torch_file *tf = calloc(1, sizeof(*tf));
 	const struct pickle *p;
 	const char *why = "";
-	pickle_ref all, groups, base;
+	pickle_ref all, groups, base, aligned;
 	int err = tf ? torch_open(tf, z->tree, f, 0, f->size, &why) : -ENOMEM;
 
 	if (err)
@@ -165,7 +176,12 @@ static int read_optim(struct zero *z, struct tree_file *f, unsigned rank)
 	if (!groups)
 		groups = pickle_get(p, all, "single_partition_of_fp32_groups");
 	base = pickle_get(p, all, z->by_param ? "optimizer_state_dict" : "base_optimizer_state");
-	if (!groups)
+	aligned = pickle_get(p, all, "param_alignment_paddings");
+	if (has_number(p, aligned, 0)) {
+		groups = base = 0;
+		err = index_add_opaque(z->ix, f->path, "",
+				       "its parameters are aligned by gaps (parameter_alignment)");
+	} else if (!groups)
 		err = index_add_opaque(z->ix, f->path, "",
 				       "it has no flat fp32 groups of ZeRO 1, 2 or 3");
 	for (size_t i = 0; i < pickle_nr(p, groups) && !err; i++)

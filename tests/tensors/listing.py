@@ -79,6 +79,20 @@ assert names("set") == [(None, "w1"), (None, "w2")]
 safetensors({"w1": ("BF16", [2, 2], bytes(8))}, "set/model-00003-of-00003.safetensors")
 assert "another file" in index("set")["opaque"][0]["reason"]
 
+# A file that the index names and that is not there, and one that is cut off, are missing.
+with open("set/model.safetensors.index.json", "w") as file:
+    json.dump({"weight_map": {"w1": "model-00001-of-00002.safetensors", "x": "gone.bin"}}, file)
+assert [(o["path"], o["missing"]) for o in index("set")["opaque"] if "missing" in o] == [
+    ("gone.bin", True)
+]
+assert run("set")[0] == 1
+os.mkdir("torn")
+torch_save(state, "torn/whole.pt")
+with open("torn/whole.pt", "rb") as whole, open("torn/cut.pt", "wb") as cut:
+    cut.write(whole.read()[:-30])
+status, out, _ = run("torn")
+assert status == 1 and "missing  cut.pt: it is no whole zip file" in out, out
+
 # DCP's writer for Hugging Face cuts tensors. Its newer files have the shape of the whole.
 os.mkdir("cut")
 for n, rows in ((0, 2), (1, 1)):
