@@ -10,16 +10,24 @@ import tarfile
 
 HERE = os.path.join(os.environ["SRC"], "tests/tensors")
 sys.path.insert(0, HERE)
-from compare import differences, index
+from compare import differences, failures, index
 
 os.chdir(os.environ["TEST_TMP"])
 with tarfile.open(HERE + "/trees.tar.xz") as archive:
     archive.extractall(".")
 kinds = sorted(os.listdir("."))
-assert len(kinds) >= 13, kinds
+assert len(kinds) >= 34, kinds
 for name in kinds:
-    lines, count = differences(name)
+    lines, count = failures(name)
     assert not lines and count, (name, lines)
+for name, file in (
+    ("safetensors_one", "model.safetensors"),
+    ("torch_nested", "all.pt"),
+    ("torch_old_form", "old.pt"),
+    ("torch_views", "views.pt"),
+):
+    lines, _ = differences(name, file)
+    assert not lines, (name, lines)
 
 # Without the file of a rank its tensors have a hole, which says so.
 os.remove("dcp_fsdp/tree/__1_0.distcp")
