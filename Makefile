@@ -83,7 +83,7 @@ TEST_PROGRAMS := $(FUZZ_TARGETS:%=$(O)/tests/fuzz/%) $(UNIT_NAMES:%=$(O)/tests/u
 	$(O)/tests/trainer/trainer $(O)/tests/client/shards $(O)/tests/crowd/crowd $(O)/gpu-kit/complete
 
 .PHONY: all deps deps-test deps-heavy demo demo-cluster check check-long check-sim check-model check-asan check-tsan check-fallbacks check-kernel bench lint \
-	check-crash check-cluster check-demo check-trainer check-gpu check-frameworks check-python docs install uninstall clean help tests fuzz fuzzers
+	check-crash check-cluster check-demo check-trainer check-gpu check-frameworks check-tensors check-python docs install uninstall clean help tests fuzz fuzzers
 
 all: $(O)/bin/ckptfs $(CLIENT_LIB) $(CLIENT_SO)
 
@@ -359,6 +359,11 @@ check-frameworks: deps-test
 	$(Q)CKPTFS_TEST_KILLS=$(KILLS) tests/run --build $(O) --heavy check-frameworks $(ARGS)
 	$(Q)BUILD=$(abspath $(O)) python3 tests/frameworks/table.py
 
+# Checkpoints that packages from the index write, with several versions of PyTorch: what ckptfs finds in them.
+check-tensors: deps-test
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
+	$(Q)tests/run --build $(O) --heavy check-frameworks tests/tensors $(ARGS)
+
 # The Python package, with PyTorch, from the package index.
 check-python: deps-test
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O) tests
@@ -496,6 +501,7 @@ help:
 	@echo '  make check-trainer  the example trainer of libckptfs, killed and resumed 50 times'
 	@echo '  make check-gpu    capture on a GPU: what it finds and its numbers, in build/gpu.json'
 	@echo '  make check-frameworks  real frameworks, from the package index, killed and resumed (KILLS=$(KILLS))'
+	@echo '  make check-tensors  the tensors of checkpoints that packages from the index have written'
 	@echo '  make check-python the Python package with PyTorch, its examples killed and resumed'
 	@echo '  make check-model  random sequences of saves, kills and removals against a model (COUNT=$(COUNT))'
 	@echo '  make check-sim    random schedules of several nodes in one process; ARGS="--seed S": one of them, as a story'
