@@ -43,7 +43,8 @@ static bool is_unchanged(const struct index *old, const struct index_tensor *t)
 	const struct index_tensor *was = old ? index_find(old, t->scope, t->name) : NULL;
 
 	return was && was->digest && t->digest && !strcmp(was->digest, t->digest) &&
-	       !strcmp(was->dtype, t->dtype);
+	       !strcmp(was->dtype, t->dtype) && was->ndim == t->ndim &&
+	       !memcmp(was->shape, t->shape, t->ndim * sizeof(*t->shape));
 }
 
 /* Sums up the tensors from list[0] on that have its name. */
