@@ -464,6 +464,13 @@ bool held_ask(struct units *us)
 	return true;
 }
 
+static bool is_overtaken(struct held *h)
+{
+	LOCK_SCOPE(&h->units->lock);
+
+	return h->overtaken;
+}
+
 /* @h could not get its name, for @err: gives up, and tells people, if retrying is hopeless. */
 static void give_up(struct held *h, int err)
 {
@@ -472,7 +479,7 @@ static void give_up(struct held *h, int err)
 	char path[PATH_MAX], text[MESSAGE_MAX];
 
 	h->failing_ns = h->failing_ns ? h->failing_ns : now;
-	if (err == -ESTALE || us->ending ||
+	if (is_overtaken(h) || us->ending ||
 	    (flush_error_may_pass(err) &&
 	     now - h->failing_ns < flush_patience_ns(err, us->retry_ns)))
 		return;
