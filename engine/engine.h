@@ -39,6 +39,7 @@
 #include "engine/unit/accord.h"
 #include "engine/unit/change.h"
 #include "engine/unit/checkpoint.h"
+#include "engine/unit/committed.h"
 #include "engine/unit/drain.h"
 #include "engine/unit/held.h"
 #include "engine/unit/pointer.h"

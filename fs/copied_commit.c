@@ -12,7 +12,7 @@
 
 bool copied_commit_is(const char *name)
 {
-	return name_is_commit_file(name);
+	return name_is_kept_or_copied(name);
 }
 
 /* --- the table --- */

@@ -18,6 +18,7 @@
 #include "fs/control_socket.h"
 #include "fs/copied_commit.h"
 #include "fs/fs.h"
+#include "fs/indexer.h"
 #include "fs/mountinfo.h"
 #include "fs/rundir.h"
 #include "fs/unmount.h"
@@ -41,6 +42,7 @@ struct daemon {
 	bool listening;
 	ino_t socket_ino;
 	struct control *control;
+	struct indexer indexer;
 	struct worker signal_thread;
 	atomic_bool ending; /* from now on a signal only wakes the signal thread */
 };
@@ -350,6 +352,8 @@ static int listen_and_serve(struct daemon *d, struct error *e)
 	err = d->control ? worker_start(&d->signal_thread, "ckptfs-signals", signal_main, d)
 			 : -ENOMEM;
 	if (!err)
+		err = indexer_start(&d->indexer, &d->engine);
+	if (!err)
 		err = requests_serve(d->fs.requests, d->fs.session, on_ready, EXIT_DRAIN_S);
 	if (!err)
 		err = d->init_err;
@@ -384,6 +388,7 @@ static void tear_down(struct daemon *d)
 		fuse_session_unmount(d->fs.session); /* frees what mounting left; it is unmounted */
 		fuse_session_destroy(d->fs.session);
 	}
+	indexer_stop(&d->indexer);
 	engine_stop(&d->engine);
 	copied_commit_finish(&d->fs);
 	tree_destroy(d->fs.tree);

@@ -79,9 +79,9 @@ bool leftovers_is_pointer(const char *name)
 	return rules && rules_is_pointer(rules, name);
 }
 
-static bool is_commit(const char *name)
+static bool is_kept(const char *name)
 {
-	return !strcmp(name, COMMIT_FILE) || !strcmp(name, COMMIT_PENDING);
+	return name_is_kept_in_units(name) || !strcmp(name, COMMIT_PENDING);
 }
 
 /* 1, 0, or -errno: unknown. */
@@ -374,7 +374,7 @@ static int look_at(struct walk *k, int dir, const struct dirent *entry, size_t l
 		       (entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN));
 	struct stat st;
 
-	if (is_commit(name) && entry->d_type != DT_DIR)
+	if (is_kept(name) && entry->d_type != DT_DIR)
 		return 0;
 
 	/* On a parallel filesystem attributes are what takes time. */

@@ -14,6 +14,7 @@
 #include "engine/base/message.h"
 #include "engine/base/spelling.h"
 #include "fs/cmd/cmd.h"
+#include "fs/indexer.h"
 
 /* In the order in which a newcomer needs them. Only shells call `completion`. */
 static const struct {
@@ -266,6 +267,8 @@ int main(int argc, char **argv)
 	const struct verb *v;
 
 	open_standard_fds();
+	if (!strcmp(argv[0], INDEX_PROCESS))
+		return indexer_child(argc, argv);
 	opterr = 0; /* option_error reports it */
 	if (argc < 2) {
 		print_overview(stderr);

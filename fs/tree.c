@@ -137,7 +137,7 @@ int tree_lookup(struct tree *t, struct backing *b, struct node *dir, const char 
 
 	if (err != -ENODATA)
 		return err;
-	if (name_is_reserved(name) && strcmp(name, COMMIT_FILE))
+	if (name_is_reserved(name) && !name_is_kept_in_units(name))
 		return -ENOENT;
 	if (t->engine->units) {
 		struct inode_id id = node_inode(dir);

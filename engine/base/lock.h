@@ -34,6 +34,7 @@ enum lock_rank {
 	LOCK_REQUESTS,	     /* fs/requests.c */
 	LOCK_TREE,	     /* fs/tree.c: calls units to resolve names */
 	LOCK_RECEIVER,	     /* fs/receive.c */
+	LOCK_INDEXER,	     /* fs/indexer.c: which process runs */
 	LOCK_CAPTURES,	     /* capture/capture.c: the list of sessions */
 	LOCK_SESSION,	     /* capture/session.c: one session */
 	LOCK_TRACE,	     /* capture/trace.c */

@@ -227,6 +227,8 @@
 
 /* ls and latest */
 #define MSG_LS_COVERED "what is hidden below %s cannot be seen: it lies in %s, which a mount covers. The rest is listed; unmount it, then `ckptfs ls --all` or `ckptfs fsck` show it"
+#define MSG_TENSORS_MISSING "'%s' is committed, and not all of its tensors are in its files: %s. %lld parts are missing; `ckptfs tensors` lists them. If a program means to save all, look at what each rank has written. This is told once for each directory"
+#define MSG_TENSORS_NOT_KEPT "the index of %s is not kept: %s. Nothing was changed"
 #define MSG_TENSORS_UNREADABLE "the tensors of %s cannot be listed: %s. Nothing was changed"
 #define MSG_LATEST_NONE "there is no checkpoint at or below %s. One that is being saved does not count before it is committed: `ckptfs ls` shows it"
 #define MSG_LATEST_UNSEEN "no committed checkpoint was found at or below %s, but %u places there could not be looked at: whether there is one is not known. See to these, or name the checkpoint yourself"

@@ -74,7 +74,7 @@ int index_digest(struct index *ix, struct tree *t, void (*progress)(void *arg, u
 	int err = r.state && r.buf ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < ix->nr && !err; i++)
-		if (!ix->tensors[i]->hole && !ix->tensors[i]->opaque)
+		if (!ix->tensors[i]->hole && !ix->tensors[i]->opaque && !ix->tensors[i]->digest)
 			err = digest_one(&r, ix->tensors[i]);
 	XXH3_freeState(r.state);
 	free(r.buf);

@@ -10,10 +10,10 @@
 #include "engine/tensors/tree.h"
 
 /*
- * Reads the bytes of all tensors, and sets t->digest of each that is complete: the XXH3-128 of its
- * pieces, in the order of their places. Two tensors that are cut in the same way, or along the
- * first dimension only, have one digest if they have the same elements. @progress may be NULL; it
- * gets the bytes read so far. 0, or the -errno of a read.
+ * Reads the bytes of all tensors that are complete and have no digest, and sets t->digest of each:
+ * the XXH3-128 of its pieces, in the order of their places. Two tensors that are cut in the same
+ * way, or along the first dimension only, have one digest if they have the same elements. @progress
+ * may be NULL; it gets the bytes read so far. 0, or the -errno of a read.
  */
 int index_digest(struct index *ix, struct tree *t, void (*progress)(void *arg, uint64_t bytes),
 		 void *arg);

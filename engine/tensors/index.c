@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/base/json.h"
 #include "engine/tensors/cover.h"
 #include "engine/tensors/types.h"
 
@@ -338,91 +337,4 @@ uint64_t index_bytes(const struct index_tensor *t)
 	uint64_t nr, bytes;
 
 	return shape_volume(t->shape, t->ndim, &nr) && type_bytes(t->dtype, nr, &bytes) ? bytes : 0;
-}
-
-/* --- as text --- */
-
-static const char *const part_names[] = {"model", "optimizer", "other"};
-
-static json_t *numbers(const uint64_t *list, unsigned nr)
-{
-	json_t *a = json_array();
-
-	for (unsigned i = 0; i < nr; i++)
-		json_array_append_new(a, json_integer((json_int_t)list[i]));
-	return a;
-}
-
-static json_t *piece_to_json(const struct index_tensor *t, const struct index_piece *p)
-{
-	json_t *o = json_object();
-
-	json_set_path(o, "path", "path_hex", p->path);
-	json_object_set_new(o, "at", json_integer((json_int_t)p->at));
-	json_object_set_new(o, "bytes", json_integer((json_int_t)p->bytes));
-	if (p->from)
-		json_object_set_new(o, "from", json_integer((json_int_t)p->from));
-	json_object_set_new(o, "offset", numbers(p->box, t->ndim));
-	json_object_set_new(o, "length", numbers(p->box + t->ndim, t->ndim));
-	return o;
-}
-
-static json_t *tensor_to_json(const struct index_tensor *t)
-{
-	json_t *o = json_object(), *pieces = json_array();
-
-	json_object_set_new(o, "name", json_text(t->name));
-	if (*t->scope)
-		json_object_set_new(o, "scope", json_text(t->scope));
-	json_object_set_new(o, "dtype", json_string(t->dtype));
-	json_object_set_new(o, "shape", numbers(t->shape, t->ndim));
-	if (t->inferred)
-		json_object_set_new(o, "inferred", json_true());
-	json_object_set_new(o, "part", json_string(part_names[t->part]));
-	if (t->alias)
-		json_object_set_new(o, "alias", json_text(t->alias));
-	json_object_set_new(o, "state", json_text(index_state(t)));
-	if (t->digest)
-		json_object_set_new(o, "xxh3", json_string(t->digest));
-	for (const struct index_piece *p = t->pieces; p; p = p->next)
-		json_array_append_new(pieces, piece_to_json(t, p));
-	json_object_set_new(o, "pieces", pieces);
-	return o;
-}
-
-/* Prints @o, which it takes over, as an element of a list. */
-static void print_element(json_t *o, bool first, FILE *out)
-{
-	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
-
-	fprintf(out, "%s\n%s", first ? "" : ",", text ? text : "null");
-	free(text);
-	json_decref(o);
-}
-
-int index_print(const struct index *ix, const char *unit, FILE *out)
-{
-	json_t *name = json_text(unit);
-	char *quoted = name ? json_dumps(name, JSON_ENCODE_ANY) : NULL;
-
-	fprintf(out, "{\n\"format\": \"" INDEX_FORMAT "\",\n\"version\": %d,\n\"unit\": %s,\n",
-		INDEX_VERSION, quoted ? quoted : "\"\"");
-	fputs("\"tensors\": [", out);
-	for (size_t i = 0; i < ix->nr; i++)
-		print_element(tensor_to_json(ix->tensors[i]), !i, out);
-	fputs("\n],\n\"opaque\": [", out);
-	for (const struct index_opaque *o = ix->opaque; o; o = o->next) {
-		json_t *j = json_pack("{s:o, s:o}", "path", json_text(o->path), "reason",
-				      json_text(o->reason));
-
-		if (*o->name)
-			json_object_set_new(j, "name", json_text(o->name));
-		if (o->missing)
-			json_object_set_new(j, "missing", json_true());
-		print_element(j, o == ix->opaque, out);
-	}
-	fputs("\n]\n}\n", out);
-	free(quoted);
-	json_decref(name);
-	return ferror(out) ? -EIO : 0;
 }

@@ -16,17 +16,11 @@
 #ifndef ENGINE_TENSORS_INDEX_H
 #define ENGINE_TENSORS_INDEX_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "engine/base/table.h"
-
-#define INDEX_VERSION 1
-#define INDEX_FORMAT  "ckptfs-index"
-#define INDEX_FILE    ".ckptfs-index.json"
 
 enum index_part { PART_MODEL, PART_OPTIMIZER, PART_OTHER };
 
@@ -115,8 +109,5 @@ const char *index_state(const struct index_tensor *t);
 
 /* The bytes of a whole tensor. */
 uint64_t index_bytes(const struct index_tensor *t);
-
-/* Writes it as JSON: an object with a line for each tensor. 0 or -EIO. */
-int index_print(const struct index *ix, const char *unit, FILE *out);
 
 #endif

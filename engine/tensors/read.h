@@ -7,6 +7,8 @@
 #ifndef ENGINE_TENSORS_READ_H
 #define ENGINE_TENSORS_READ_H
 
+#include <jansson.h>
+
 #include "engine/tensors/index.h"
 #include "engine/tensors/tree.h"
 

@@ -156,7 +156,7 @@ int checkpoint_claim(struct checkpoint *cp, const char *rel, struct process *p)
 	const char *slash = strrchr(rel, '/'), *name = slash ? slash + 1 : rel;
 	const struct rule *rule;
 	char path[PATH_MAX];
-	int err = name_is_commit_file(name) ? 0 : begin_deciding(cp);
+	int err = name_is_kept_or_copied(name) ? 0 : begin_deciding(cp);
 
 	if (err != 1)
 		return err;

@@ -29,6 +29,7 @@
 #include "engine/flush/flush.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/commit_impl.h"
+#include "engine/unit/committed.h"
 #include "engine/unit/decision.h"
 #include "engine/unit/following.h"
 #include "engine/unit/held.h"
@@ -204,6 +205,8 @@ static void end(struct checkpoint *cp, const char *path)
 			wrecks_outlived_locked(us, cp);
 	}
 	accord_has_name(cp);
+	if (!cp->ordinary)
+		committed_add(cp, path);
 	log_debug("'%s' is %s", path, cp->ordinary ? "an ordinary directory" : "committed");
 	if (following_remove(cp))
 		decision_forget(cp);

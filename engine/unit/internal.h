@@ -105,6 +105,12 @@ struct units {
 	atomic_uint nr_published;	   /* checkpoints that got their names */
 	struct inode_id above[ABOVE_KEPT]; /* their names are durable; slot n % ABOVE_KEPT */
 	unsigned nr_above;
+	struct {
+		enum { COMMITTED_IGNORED, COMMITTED_TAKEN, COMMITTED_STOPPED } use;
+		struct list list;
+		unsigned nr;
+		struct waitq added;
+	} committed;		    /* committed.h */
 	struct list drains;	    /* drains that wait right now: drain.h */
 	bool no_more_calls;	    /* unmounted */
 	atomic_uint nr_checkpoints; /* in `checkpoints` and `wrecks` */

@@ -7,6 +7,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/format/commit.h"
 #include "engine/rule/rule.h"
+#include "engine/tensors/stored.h"
 
 /* ".tmp" and six letters or digits: safetensors writes such a file and renames it. */
 static bool is_tmp_six(const char *name, size_t len)
@@ -26,9 +27,15 @@ bool name_tells_nothing(const char *name)
 	return is_tmp_six(name, strlen(name));
 }
 
-bool name_is_commit_file(const char *name)
+bool name_is_kept_in_units(const char *name)
 {
-	return !strcmp(name, COMMIT_FILE) || rules_is_copy(name, COMMIT_FILE);
+	return !strcmp(name, COMMIT_FILE) || !strcmp(name, INDEX_FILE);
+}
+
+bool name_is_kept_or_copied(const char *name)
+{
+	return name_is_kept_in_units(name) || rules_is_copy(name, COMMIT_FILE) ||
+	       rules_is_copy(name, INDEX_FILE);
 }
 
 bool name_is_reserved(const char *name)

@@ -22,7 +22,10 @@ bool name_next_visible(struct dirwalk *w);
 /* True if @name says nothing of the final name, like the temporary names of safetensors. */
 bool name_tells_nothing(const char *name);
 
-/* True for the name of a commit file, or of a partial copy of one. */
-bool name_is_commit_file(const char *name);
+/* True for a file that ckptfs keeps in each unit, and that programs can read there by its name. */
+bool name_is_kept_in_units(const char *name);
+
+/* True for the name of such a file, or of a partial copy of one. */
+bool name_is_kept_or_copied(const char *name);
 
 #endif

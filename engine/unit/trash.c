@@ -17,6 +17,8 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/reserved_names.h"
 
+#define TRIES 3
+
 struct trash {
 	struct list link;
 	struct caller owner;
@@ -98,6 +100,17 @@ int trash_remove(struct backing *b, struct contents *cached, int dir, const char
 	return gone_is_fine(err ? err : backing_unlink(b, dir, name, true));
 }
 
+/* A reader may be keeping its index (fs/indexer.h) in what is removed: then it fills once more. */
+static int remove_filling(struct backing *b, struct contents *cached, int dir, const char *name)
+{
+	int err, tries = TRIES;
+
+	do
+		err = trash_remove(b, cached, dir, name);
+	while (err == -ENOTEMPTY && --tries);
+	return err;
+}
+
 /* 1: @is_it returns true for it. 0: false, or the name is free. -errno. */
 static int look(struct backing *b, int dir, const char *name,
 		bool (*is_it)(void *arg, int pin, const struct statx *stx), void *arg, uid_t *uid)
@@ -161,7 +174,7 @@ static void empty(struct units *us, struct trash *t)
 	struct backing b = backing_owner(cached->backing, &t->owner);
 	int err;
 
-	err = trash_remove(&b, cached, t->dir, t->name);
+	err = remove_filling(&b, cached, t->dir, t->name);
 	if (err)
 		log_warn("'%s' cannot be removed: %s. It was replaced or removed by its owner; "
 			 "`ckptfs fsck` clears it away",

@@ -16,6 +16,7 @@
 #include "engine/base/wait.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint.h"
+#include "engine/unit/committed.h"
 #include "engine/unit/following.h"
 #include "engine/unit/held.h"
 #include "engine/unit/internal.h"
@@ -131,6 +132,8 @@ static void init_lists(struct units *us)
 	list_init(&us->removals);
 	list_init(&us->held);
 	list_init(&us->drains);
+	list_init(&us->committed.list);
+	waitq_init(&us->committed.added, &us->lock);
 }
 
 static int init_tables(struct units *us)
@@ -212,6 +215,7 @@ void units_stop(struct units *us)
 		waitq_wake_all(&us->work);
 		waitq_wake_all(&us->commits);
 		waitq_wake_all(&us->trashed);
+		waitq_wake_all(&us->committed.added);
 		if (us->accord_wake >= 0 && write(us->accord_wake, &one, sizeof(one)) < 0)
 			log_debug("eventfd: %s", strerror(errno));
 	}
@@ -257,6 +261,7 @@ void units_destroy(struct units *us)
 	if (!us)
 		return;
 	history_finish(&us->history);
+	committed_finish(us);
 	live_finish(&us->live);
 	table_finish(&us->removed);
 	replaced_dirs_finish(&us->replaced_dirs);

@@ -75,17 +75,25 @@ static void print_failures(json_int_t total, const json_t *failures)
 	}
 }
 
-/* Prints what was accepted and is not protected. */
-static void print_notices(const json_t *notices)
+/* True if @n is about tensors that are missing, and not about what is not protected. */
+static bool is_of_tensors(const json_t *n)
 {
-	size_t i;
+	return !strcmp(json_get_text(n, "op", ""), "tensors");
+}
+
+/* Prints the notices of one of the two kinds. */
+static void print_notices(const json_t *notices, const char *title, bool of_tensors)
+{
+	size_t i, nr = 0;
 	const json_t *n;
 
-	if (!json_array_size(notices))
-		return;
-	printf("%-12s %zu\n", "unprotected", json_array_size(notices));
 	json_array_foreach (notices, i, n)
-		printf("  %s\n", json_get_text(n, "message", "(another user's)"));
+		nr += is_of_tensors(n) == of_tensors;
+	if (nr)
+		printf("%-12s %zu\n", title, nr);
+	json_array_foreach (notices, i, n)
+		if (is_of_tensors(n) == of_tensors)
+			printf("  %s\n", json_get_text(n, "message", "(another user's)"));
 }
 
 static double mib(const json_t *part, const char *key)
@@ -225,7 +233,8 @@ static void print_status(const json_t *s, const json_t *failures)
 	print_removals(json_object_get(s, "removals"));
 	print_requests(json_object_get(s, "requests"));
 	print_features(json_object_get(s, "features"));
-	print_notices(json_object_get(s, "notices"));
+	print_notices(json_object_get(s, "notices"), "unprotected", false);
+	print_notices(json_object_get(s, "notices"), "incomplete", true);
 	print_failures(json_get_int(s, "failures", 0), failures);
 }
 

@@ -9,6 +9,8 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/message.h"
 #include "engine/tensors/digest.h"
+#include "engine/tensors/read.h"
+#include "engine/tensors/stored.h"
 #include "fs/cmd/cmd.h"
 #include "fs/cmd/tensors.h"
 #include "fs/show.h"
@@ -110,7 +112,7 @@ static void print_table(const struct index *ix)
 
 /* How to call the verb. */
 struct asked {
-	bool json, digest, redundancy;
+	bool json, digest, redundancy, keep;
 	struct progress_line progress;
 };
 
@@ -119,6 +121,35 @@ static void show_read(void *arg, uint64_t bytes)
 	struct asked *a = arg;
 
 	progress_line_show(&a->progress, "%.0f MB read", (double)bytes / 1e6);
+}
+
+static const char *why_not_kept(int err)
+{
+	return err == -ENODATA	 ? "it has no commit file"
+	       : err == -ENOTDIR ? "it is a single file"
+	       : err == -EPERM ? "it lies in a mount, which keeps indexes itself: name its backing"
+	       : err == -EFBIG ? "a tensor has too many pieces"
+			       : strerror(-err);
+}
+
+/* Takes what is kept beside the commit file, unless @anew; else reads the files. */
+static int fill(struct index **out, struct tree *tree, bool anew)
+{
+	struct index *ix = NULL;
+	int err = index_create(&ix);
+
+	if (!err && !anew) {
+		err = index_load(ix, tree);
+		anew = err && err != -ENOMEM;
+		if (anew) {
+			index_destroy(ix);
+			err = index_create(&ix);
+		}
+	}
+	if (!err && anew)
+		err = index_read(ix, tree);
+	*out = ix;
+	return err;
 }
 
 /* The index of what is at @path, with digests if they are needed. NULL: complained. */
@@ -130,18 +161,22 @@ static struct index *index_of(struct asked *a, const char *path)
 	int err = tree_open(&tree, path);
 
 	if (!err)
-		err = index_create(&ix);
-	if (!err)
-		err = index_read(ix, &tree);
+		err = fill(&ix, &tree, a->keep);
 	if (!err && (a->digest || a->redundancy)) {
 		a->progress = progress_line_start(false);
 		err = index_digest(ix, &tree, show_read, a);
 		progress_line_end(&a->progress);
 	}
+	if (!err && a->keep) {
+		err = tree.single ? -ENOTDIR : index_keep(ix, tree.dir);
+		if (err)
+			MESSAGE(text, TENSORS_NOT_KEPT, path, why_not_kept(err));
+	} else if (err) {
+		MESSAGE(text, TENSORS_UNREADABLE, path, strerror(-err));
+	}
 	tree_close(&tree);
 	if (!err)
 		return ix;
-	MESSAGE(text, TENSORS_UNREADABLE, path, strerror(-err));
 	complain(text);
 	index_destroy(ix);
 	return NULL;
@@ -175,11 +210,10 @@ static int list(struct asked *a, const char *path)
 	return status;
 }
 
-static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
-				      {"json", no_argument, NULL, 'j'},
-				      {"digest", no_argument, NULL, 'd'},
-				      {"redundancy", no_argument, NULL, 'r'},
-				      {NULL, 0, NULL, 0}};
+static const struct option longs[] = {
+	{"help", no_argument, NULL, 'h'},	{"keep", no_argument, NULL, 'k'},
+	{"json", no_argument, NULL, 'j'},	{"digest", no_argument, NULL, 'd'},
+	{"redundancy", no_argument, NULL, 'r'}, {NULL, 0, NULL, 0}};
 
 static int run_tensors(const struct verb *v, int argc, char **argv)
 {
@@ -194,6 +228,7 @@ static int run_tensors(const struct verb *v, int argc, char **argv)
 		a.json |= c == 'j';
 		a.digest |= c == 'd';
 		a.redundancy |= c == 'r';
+		a.keep |= c == 'k';
 	}
 	nr = argc - optind;
 	if (a.redundancy && nr != 1 && nr != 2)
@@ -207,7 +242,7 @@ static int run_tensors(const struct verb *v, int argc, char **argv)
 
 const struct verb verb_tensors = {
 	.name = "tensors",
-	.args = "[--digest | --redundancy] [--json] PATH [PATH]",
+	.args = "[--digest | --redundancy] [--json] [--keep] PATH [PATH]",
 	.summary = "list the tensors of a checkpoint",
 	.help = "Lists what PATH holds, a directory or a file, whoever wrote it: the type, shape "
 		"and\n"
@@ -230,6 +265,9 @@ const struct verb verb_tensors = {
 		"                       with a second PATH, which have not changed since that; "
 		"reads\n"
 		"                       all bytes\n"
+		"  --keep               read all files anew, and keep the index in PATH, a "
+		"committed\n"
+		"                       checkpoint in a backing; with --digest, the digests too\n"
 		"  --json               the index, for machines: ckptfs(1) has its form\n",
 	.longs = longs,
 	.run = run_tensors,

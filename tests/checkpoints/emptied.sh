@@ -79,4 +79,4 @@ is_whole("step-3", content)
 assert not failures(), failures()
 END
 umount_ckptfs
-assert_eq "$(find "$BACK" -name '.ckptfs-*' ! -name .ckptfs-commit.json)" "" "what is left"
+assert_eq "$(find "$BACK" -name '.ckptfs-*' ! -name .ckptfs-commit.json ! -name .ckptfs-index.json)" "" "what is left"

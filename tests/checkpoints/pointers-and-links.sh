@@ -163,7 +163,7 @@ assert_eq "$(cat "$BACK/latest") $(readlink "$BACK/last.ckpt")" "step-8 epoch=1.
 run "$CKPTFS" fsck "$BACK"
 assert_eq "$(grep -c "^unfinished" <<<"$OUT")" 4 "$OUT" # with the abandoned step-3
 expect_ok "$CKPTFS" fsck --discard "$BACK"
-assert_eq "$(find "$BACK" -name '.ckptfs-*' ! -name .ckptfs-commit.json)" "" "what is left"
+assert_eq "$(find "$BACK" -name '.ckptfs-*' ! -name .ckptfs-commit.json ! -name .ckptfs-index.json)" "" "what is left"
 mount_ckptfs
 assert_eq "$(cat "$MNT/latest") $(readlink "$MNT/last.ckpt")" "step-8 epoch=1.ckpt"
 umount_ckptfs

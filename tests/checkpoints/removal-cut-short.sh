@@ -127,5 +127,5 @@ for how in written renamed link; do
 		check "$step" "$how" "$when" recovered
 	done
 	expect_ok "$CKPTFS" fsck --discard "$BACK"
-	assert_eq "$(find "$BACK" -name '.ckptfs-*' ! -name .ckptfs-commit.json)" "" "what is left"
+	assert_eq "$(find "$BACK" -name '.ckptfs-*' ! -name .ckptfs-commit.json ! -name .ckptfs-index.json)" "" "what is left"
 done

@@ -41,7 +41,7 @@ rest = [".metadata", "__1_0.distcp"]
 for unit, why in ("step-0", "was killed by signal 9"), ("step-1", "was killed by signal 9"), ("step-2", "it is kept"):
 	wait(lambda: os.path.exists(mnt + "/" + unit) and seen(unit) == rest)
 	wait(lambda: why in "".join(f["message"] for f in failures() if f["path"] == unit))
-	wait(lambda: sorted(n for n in os.listdir(back + "/" + unit) if n != ".ckptfs-commit.json") == rest)
+	wait(lambda: sorted(n for n in os.listdir(back + "/" + unit) if not n.startswith(".ckptfs")) == rest)
 	whole(unit, "last close", rest)
 END2
 umount_ckptfs

@@ -233,7 +233,7 @@ assert_eq "$(records)" 1 "records"
 fsck 1 --discard
 fsck 0
 assert_eq "$(records)" 0 "records left"
-assert_eq "$(find "$BACK" -name '.ckptfs-*' ! -name .ckptfs-commit.json)" "" "what is left"
+assert_eq "$(find "$BACK" -name '.ckptfs-*' ! -name .ckptfs-commit.json ! -name .ckptfs-index.json)" "" "what is left"
 
 # --- not begun ---
 

@@ -276,5 +276,5 @@ def staged(where=BACK):
         os.path.join(top, name)
         for top, dirs, files in os.walk(where)
         for name in dirs + files
-        if name.startswith(".ckptfs-") and name != ".ckptfs-commit.json"
+        if name.startswith(".ckptfs-") and name not in (".ckptfs-commit.json", ".ckptfs-index.json")
     )

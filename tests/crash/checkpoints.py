@@ -81,7 +81,7 @@ def check_one(path):
         for at, _, found in os.walk(path)
         for name in found
     }
-    names.discard(".ckptfs-commit.json")
+    names -= {".ckptfs-commit.json", ".ckptfs-index.json"}
     late = sorted(int(name[5:]) for name in names if name.startswith("late-"))
     rest = {name for name in names if not name.startswith("late-")}
     if rest != set(FILES) | {".metadata"}:

@@ -268,7 +268,7 @@ run_both() {
 
 # Type, mode, links, name and link target of everything below a directory.
 listing() {
-	(cd "$1" && find . ! -name .ckptfs-commit.json -printf '%y %m %n %P %l\n' | LC_ALL=C sort)
+	(cd "$1" && find . ! -name .ckptfs-commit.json ! -name .ckptfs-index.json -printf '%y %m %n %P %l\n' | LC_ALL=C sort)
 }
 
 # compare PLAIN BACKING: prints the verdict.

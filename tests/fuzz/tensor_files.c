@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "engine/tensors/read.h"
+#include "engine/tensors/stored.h"
 
 static const char *const names[][2] = {
 	{"a.pt"},

@@ -23,13 +23,15 @@ SHARED = re.compile(r"\bbacking(?:\.|->)who\b")
 RAW = {"engine/engine.c", "engine/coord/choice.c", "engine/flush/io_uring.c"}
 # Before there is another thread: modes are given in full.
 FIRST = {"fs/daemon.c", "fs/cmd/init.c"}
+# A process of its own, which is one user to its end.
+OWN = {"fs/indexer_child.c"}
 
 
 def problem_of(path, line):
     code = re.sub(r"/\*.*?\*/", "", line)
     if code.lstrip().startswith(("*", "/*")):
         return None
-    if CHANGES.search(code) and not (path in FIRST and "umask(0)" in code):
+    if CHANGES.search(code) and path not in OWN and not (path in FIRST and "umask(0)" in code):
         return "changes as whom its thread acts"
     if ACTS.search(code) and path not in RAW:
         return "makes a call as somebody outside of backing.c"

@@ -30,6 +30,12 @@ def index(path):
     return json.loads(done.stdout)
 
 
+def keep(path):
+    return subprocess.run(
+        [os.environ["CKPTFS"], "tensors", "--keep", path], capture_output=True
+    ).returncode
+
+
 def put(whole, shape, size, piece, data):
     """Puts the bytes of a piece at their places, row by row."""
     offset, length = piece["offset"], piece["length"]

@@ -10,7 +10,7 @@ import tarfile
 
 HERE = os.path.join(os.environ["SRC"], "tests/tensors")
 sys.path.insert(0, HERE)
-from compare import differences, failures, index
+from compare import differences, failures, index, keep
 
 os.chdir(os.environ["TEST_TMP"])
 with tarfile.open(HERE + "/trees.tar.xz") as archive:
@@ -28,6 +28,19 @@ for name, file in (
 ):
     lines, _ = differences(name, file)
     assert not lines, (name, lines)
+
+# What is kept beside a commit file says the same as the files themselves.
+for name in kinds:
+    tree = name + "/tree"
+    if not os.path.isdir(tree):
+        continue
+    with open(tree + "/.ckptfs-commit.json", "w") as file:
+        file.write("{}")
+    read = index(tree)
+    assert keep(tree) in (0, 1) and os.path.getsize(tree + "/.ckptfs-index.json"), name
+    assert index(tree) == read, name
+    os.remove(tree + "/.ckptfs-index.json")
+    os.remove(tree + "/.ckptfs-commit.json")
 
 # Without the file of a rank its tensors have a hole, which says so.
 os.remove("dcp_fsdp/tree/__1_0.distcp")

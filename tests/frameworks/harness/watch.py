@@ -381,7 +381,11 @@ def _tree(directory):
 
 
 def _plain(names):
-    return [name for name in names if os.path.basename(name) != ".ckptfs-commit.json"]
+    return [
+        name
+        for name in names
+        if os.path.basename(name) not in (".ckptfs-commit.json", ".ckptfs-index.json")
+    ]
 
 
 def main(framework):

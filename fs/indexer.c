@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/indexer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+
+#define ANSWER_MAX 8192
+
+/* Runs the process for @c, with its answer in a pipe. -errno. */
+static int spawn(struct indexer *x, const struct committed *c, int out)
+{
+	char uid[16], gid[16], *argv[] = {INDEX_PROCESS, uid, gid, NULL};
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	sigset_t none;
+	int err;
+	LOCK_SCOPE(&x->lock);
+
+	if (x->ending)
+		return -ECANCELED;
+	snprintf(uid, sizeof(uid), "%u", (unsigned)c->owner.uid);
+	snprintf(gid, sizeof(gid), "%u", (unsigned)c->owner.gid);
+	sigemptyset(&none);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_adddup2(&actions, out, 1);
+	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+	posix_spawn_file_actions_adddup2(&actions, c->fd, INDEX_DIR_FD);
+	err = posix_spawn(&x->child, "/proc/self/exe", &actions, &attr, argv, environ);
+	if (err)
+		x->child = 0;
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attr);
+	return -err;
+}
+
+/* Reads the answer to its end. The process ends soon: it has a deadline. */
+static void read_answer(int fd, char *answer, size_t size)
+{
+	size_t len = 0;
+	ssize_t n;
+
+	while (len + 1 < size && (n = read(fd, answer + len, size - len - 1)) > 0)
+		len += (size_t)n;
+	answer[len] = '\0';
+}
+
+/* Its process id stays its own until it is waited for. */
+static void reap(struct indexer *x)
+{
+	siginfo_t info;
+	pid_t child;
+
+	while (waitid(P_PID, (id_t)x->child, &info, WEXITED | WNOWAIT) && errno == EINTR)
+		;
+	LOCK_SCOPE(&x->lock);
+	child = x->child;
+	x->child = 0;
+	waitpid(child, NULL, 0);
+}
+
+static void tell(struct indexer *x, const struct committed *c, const char *answer)
+{
+	json_t *o = json_loads(answer, 0, NULL);
+	json_int_t nr = json_get_int(o, "tensors", -1), missing = json_get_int(o, "missing", 0);
+	const char *slash = strrchr(c->path, '/');
+	char text[MESSAGE_MAX], dir[PATH_MAX] = ".";
+
+	if (slash)
+		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - c->path), c->path);
+	if (nr < 0)
+		log_debug("'%s' has no index: %s", c->path,
+			  json_get_text(o, "error", "its reader was ended"));
+	else
+		log_debug("'%s' has %lld tensors, %lld parts are missing", c->path, (long long)nr,
+			  (long long)missing);
+	if (missing > 0) {
+		MESSAGE(text, TENSORS_MISSING, c->path, json_get_text(o, "first", ""),
+			(long long)missing);
+		failures_notice(x->engine->notices, c->owner.uid, "tensors", dir, text);
+	}
+	json_decref(o);
+}
+
+static int index_one(struct indexer *x, const struct committed *c)
+{
+	char answer[ANSWER_MAX];
+	int fds[2], err;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return -errno;
+	err = spawn(x, c, fds[1]);
+	close(fds[1]);
+	if (!err) {
+		read_answer(fds[0], answer, sizeof(answer));
+		close(fds[0]); /* it cannot wait for a reader any more */
+		reap(x);
+		tell(x, c, answer);
+		return 0;
+	}
+	close(fds[0]);
+	return err;
+}
+
+static void *indexer_main(void *arg)
+{
+	struct indexer *x = arg;
+	struct committed *c;
+
+	while (!committed_take(x->engine->units, &c)) {
+		int err = index_one(x, c);
+
+		if (err && err != -ECANCELED)
+			log_warn("'%s' has no index: its reader cannot be started: %s", c->path,
+				 strerror(-err));
+		committed_free(c);
+	}
+	return NULL;
+}
+
+int indexer_start(struct indexer *x, struct engine *en)
+{
+	x->engine = en;
+	lock_init(&x->lock, LOCK_INDEXER);
+	return en->units ? worker_start(&x->worker, "ckptfs-indexer", indexer_main, x) : 0;
+}
+
+void indexer_stop(struct indexer *x)
+{
+	if (!x->worker.runs)
+		return;
+	committed_stop(x->engine->units);
+	{
+		LOCK_SCOPE(&x->lock);
+		x->ending = true;
+		if (x->child)
+			kill(x->child, SIGKILL);
+	}
+	worker_join(&x->worker);
+	lock_finish(&x->lock);
+}
