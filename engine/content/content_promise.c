@@ -81,9 +81,11 @@ void content_promised(struct content *ct, const struct promise *p, const struct 
 {
 	LOCK_SCOPE(&ct->all->cache->lock);
 
-	if (at)
+	if (at) {
 		places_add(&ct->tensors, at);
-	else
+		if (ct->digest)
+			digest_expect(ct->digest, at->at, at->bytes);
+	} else
 		places_cut(&ct->tensors, p->off, p->len);
 	if (p->off + p->len > ct->size)
 		ct->size = p->off + p->len;
@@ -92,8 +94,13 @@ void content_promised(struct content *ct, const struct promise *p, const struct 
 
 struct tensor_map *content_tensors(struct content *ct)
 {
+	struct tensor_map *m;
 	LOCK_SCOPE(&ct->all->cache->lock);
-	return places_map(&ct->tensors);
+
+	m = places_map(&ct->tensors);
+	for (size_t i = 0; m && ct->digest && i < m->nr; i++)
+		digest_of_expected(ct->digest, m->list[i].at, m->list[i].bytes, m->list[i].xxh3);
+	return m;
 }
 
 void content_set_tensors(struct content *ct, const struct tensor_map *m)

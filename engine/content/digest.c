@@ -11,10 +11,12 @@
 #include "engine/base/lock.h"
 #include "engine/base/worker.h"
 #include "engine/content/hash.h"
+#include "engine/content/spans.h"
 
 #define NR_STREAMS  4
 #define READ_BYTES  ((size_t)1 << 20)
 #define MAX_THREADS 64
+#define TWICE_BYTES ((size_t)64 << 10) /* stay in the processor's cache until they are read again */
 
 /*
  * The table of pieces is as long as its farthest piece, so a few bytes far out in a sparse file
@@ -44,6 +46,7 @@ struct digest {
 	uint64_t nr_known;  /* pieces put into the table so far, repetitions included */
 	uint64_t changes;   /* feeds and spoils */
 	struct stream streams[NR_STREAMS];
+	struct spans spans;
 };
 
 /* Buffers to read and digest a piece, one per thread. */
@@ -137,6 +140,7 @@ void digest_destroy(struct digest *d)
 	for (i = 0; i < NR_STREAMS; i++)
 		XXH3_freeState(d->streams[i].state);
 	free(d->pieces);
+	spans_free(&d->spans);
 	lock_finish(&d->lock);
 	free(d);
 }
@@ -231,6 +235,24 @@ static void feed_piece(struct digest *d, uint64_t piece, size_t at, const void *
 	}
 }
 
+void digest_expect(struct digest *d, uint64_t off, uint64_t len)
+{
+	LOCK_SCOPE(&d->lock);
+
+	spans_expect(&d->spans, off, len);
+}
+
+bool digest_of_expected(struct digest *d, uint64_t off, uint64_t len, char hex[DIGEST_HEX])
+{
+	XXH128_canonical_t digest;
+	LOCK_SCOPE(&d->lock);
+
+	if (!spans_known(&d->spans, off, len, &digest))
+		return false;
+	to_hex(&digest, hex);
+	return true;
+}
+
 void digest_feed(struct digest *d, uint64_t off, const void *data, size_t len)
 {
 	LOCK_SCOPE(&d->lock);
@@ -240,7 +262,10 @@ void digest_feed(struct digest *d, uint64_t off, const void *data, size_t len)
 		size_t at = off % DIGEST_PIECE;
 		size_t part = len < DIGEST_PIECE - at ? len : DIGEST_PIECE - at;
 
+		if (part > TWICE_BYTES && d->spans.nr)
+			part = TWICE_BYTES;
 		feed_piece(d, off / DIGEST_PIECE, at, data, part);
+		spans_feed(&d->spans, off, data, part);
 		data = (const char *)data + part;
 		off += part;
 		len -= part;
@@ -257,6 +282,7 @@ void digest_spoil(struct digest *d, uint64_t off, uint64_t len)
 	d->changes++;
 	if (!len)
 		return;
+	spans_spoil(&d->spans, off, end);
 	forget(d, first, off % DIGEST_PIECE);
 	for (p = first + 1; p < last && p < d->nr_pieces; p++)
 		d->pieces[p].len = 0;

@@ -11,6 +11,8 @@
 #ifndef ENGINE_CONTENT_DIGEST_H
 #define ENGINE_CONTENT_DIGEST_H
 
+#include <stdbool.h>
+
 #include "engine/base/source.h"
 
 #define DIGEST_PIECE ((size_t)8 << 20)
@@ -30,6 +32,13 @@ struct digest *digest_create(void); /* NULL: no memory */
 void digest_destroy(struct digest *d);
 
 /* Call both once a change is visible through the source; overlapping changes in their order. */
+
+/*
+ * From here on these bytes are a tensor, or a part of one, and get a digest of their own, the
+ * XXH3-128: known once they have passed in order, unless they change again.
+ */
+void digest_expect(struct digest *d, uint64_t off, uint64_t len);
+bool digest_of_expected(struct digest *d, uint64_t off, uint64_t len, char hex[DIGEST_HEX]);
 
 /*
  * Records that these bytes were written. Parts may have any size and alignment, and may come out of

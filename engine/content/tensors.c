@@ -59,8 +59,10 @@ void places_cut(struct tensor_places *ps, uint64_t off, uint64_t len)
 
 	if (!off && len == UINT64_MAX)
 		ps->unknown = false; /* the file was emptied */
-	while (to < ps->nr && (ps->list[to].at < off || ps->list[to].at - off < len))
-		tensor_put(ps->list[to++].tensor);
+	for (; to < ps->nr && (ps->list[to].at < off || ps->list[to].at - off < len); to++) {
+		ps->bytes -= ps->list[to].bytes;
+		tensor_put(ps->list[to].tensor);
+	}
 	if (to == from)
 		return;
 	memmove(&ps->list[from], &ps->list[to], (ps->nr - to) * sizeof(*ps->list));
@@ -74,6 +76,11 @@ static int extends(const struct tensor_place *before, const struct tensor_place 
 	       before->from + before->bytes == p->from;
 }
 
+static bool may_grow(const struct tensor_places *ps)
+{
+	return ps->nr < PLACES_FREE + ps->bytes / PLACE_BYTES;
+}
+
 void places_add(struct tensor_places *ps, const struct tensor_place *p)
 {
 	size_t at;
@@ -84,14 +91,16 @@ void places_add(struct tensor_places *ps, const struct tensor_place *p)
 	if (p->tensor->unlisted)
 		return;
 	at = find(ps, p->at);
+	ps->bytes += p->bytes;
 	if (at && extends(&ps->list[at - 1], p)) {
 		ps->list[at - 1].bytes += p->bytes;
+		ps->list[at - 1].xxh3[0] = '\0';
 		return;
 	}
 	if (ps->nr == ps->room) {
 		size_t room = ps->room ? 2 * ps->room : FIRST_ROOM;
 		struct tensor_place *more =
-			ps->nr < PLACES_MAX ? realloc(ps->list, room * sizeof(*more)) : NULL;
+			may_grow(ps) ? realloc(ps->list, room * sizeof(*more)) : NULL;
 
 		if (!more) {
 			places_free(ps);

@@ -31,14 +31,21 @@ void tensor_put(struct tensor *t); /* accepts NULL */
 struct tensor_place {
 	uint64_t at, from, bytes;
 	struct tensor *tensor; /* referenced */
+	char xxh3[33];	       /* their digest; "": unknown */
 };
 
-#define PLACES_MAX 65536
+/*
+ * So many places a file may have, and one more for each PLACE_BYTES of tensors in it: so they take
+ * little of the memory that the bytes themselves take.
+ */
+#define PLACES_FREE 65536
+#define PLACE_BYTES 1024
 
 /* The places in one file, ascending, without overlap. All zeros: none. */
 struct tensor_places {
 	struct tensor_place *list;
 	size_t nr, room;
+	uint64_t bytes; /* of all */
 	/* too many, or no memory: nothing is recorded until the file is emptied */
 	bool unknown;
 };

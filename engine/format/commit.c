@@ -109,6 +109,8 @@ const char *commit_tensor_problem(const struct commit_tensor *t)
 	if (t->at > INT64_MAX || t->bytes > INT64_MAX - t->at || t->from > INT64_MAX ||
 	    t->bytes > INT64_MAX - t->from)
 		return "a tensor with a place that is out of range";
+	if (t->xxh3 && !commit_is_hex(t->xxh3))
+		return "a tensor whose digest is none";
 	return NULL;
 }
 

@@ -37,7 +37,7 @@
  * "tensors" is present if any were captured by handle. It has a line (shown as two above) for each
  * stretch of bytes of a file that are consecutive bytes of a shard. The stretch is the bytes [from,
  * from + bytes) of the shard ("from" 0 is left out), and lies at "at" in the file. "shape" is the
- * whole tensor's; "offset" and "length" are the shard's, in elements. All three are left out if
+ * whole tensor's; "xxh3", if there, is the XXH3-128 of the stretch; "offset" and "length" are the shard's, in elements. All three are left out if
  * only the bytes are known. "kind" is "storage" or "object", left out for a tensor. The order is by
  * name, then by offset, path and place.
  *
@@ -99,6 +99,7 @@ struct commit_tensor {
 	unsigned ndim; /* 0: the shape is unknown */
 	const uint64_t *shape, *offset, *length;
 	uint64_t from, bytes, at;
+	const char *xxh3; /* of these bytes: 32 digits; NULL: unknown */
 };
 
 struct commit_stats {

@@ -233,6 +233,7 @@ const char *commit_tensor_from_json(const json_t *o, struct commit_tensor *t,
 	    !get_u64(json_object_get(o, "bytes"), &t->bytes) ||
 	    (json_object_get(o, "from") && !get_u64(json_object_get(o, "from"), &t->from)))
 		return "a tensor without a place";
+	t->xxh3 = json_get_text(o, "xxh3", NULL);
 	return commit_tensor_problem(t);
 }
 

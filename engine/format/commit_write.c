@@ -208,6 +208,8 @@ json_t *commit_tensor_to_json(const struct commit_tensor *t)
 	err |= json_object_set_new(o, "bytes", json_integer((json_int_t)t->bytes));
 	if (t->from)
 		err |= json_object_set_new(o, "from", json_integer((json_int_t)t->from));
+	if (t->xxh3)
+		err |= json_object_set_new(o, "xxh3", json_string(t->xxh3));
 	if (!err)
 		return o;
 	json_decref(o);

@@ -72,7 +72,6 @@ struct checkpoint {
 	/* generation.beside: its files that are being written; those that are OPEN come first */
 	struct list files;
 	bool has_tensors;	      /* one of its files has */
-	size_t nr_told;		      /* tensors heard of other nodes; not kept beyond SHARDS_MAX */
 	struct filed_files filed;     /* its durable files */
 	struct overwrite *overwrites; /* overwrites.h */
 	size_t nr_overwrites, overwrites_room;

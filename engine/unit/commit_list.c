@@ -337,7 +337,6 @@ int commit_listing_fill(struct listing *l)
 		err = checkpoint_take_filed(cp, &l->filed, &l->nr_filed);
 	if (!err)
 		err = overwrites_take(cp, &l->overwrites, &l->nr_overwrites);
-	l->shards.unknown = cp->nr_told > SHARDS_MAX;
 	if (!err) {
 		qsort(l->filed, l->nr_filed, sizeof(*l->filed), by_inode);
 		overwrites_sort(l->overwrites, l->nr_overwrites);

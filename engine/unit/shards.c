@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,12 +14,6 @@
 
 static int add(struct shards *s, const struct tensor_place *place, const char *path)
 {
-	if (s->nr == SHARDS_MAX) {
-		shards_free(s);
-		s->unknown = true;
-	}
-	if (s->unknown)
-		return 0;
 	if (s->nr == s->room) {
 		size_t room = s->room ? 2 * s->room : FIRST_ROOM;
 		struct shard *more = realloc(s->list, room * sizeof(*more));
@@ -72,7 +67,16 @@ struct commit_tensor shard_line(const struct shard *s)
 		.from = s->place.from,
 		.bytes = s->place.bytes,
 		.at = s->place.at,
+		.xxh3 = *s->place.xxh3 ? s->place.xxh3 : NULL,
 	};
+}
+
+struct tensor_place shard_place(const struct commit_tensor *t)
+{
+	struct tensor_place p = {.at = t->at, .from = t->from, .bytes = t->bytes};
+
+	snprintf(p.xxh3, sizeof(p.xxh3), "%s", t->xxh3 ? t->xxh3 : "");
+	return p;
 }
 
 static int in_order(const void *a, const void *b)
@@ -153,12 +157,10 @@ static int note_same(void *inheriting, const struct commit_entry *old)
 static int take_over(void *inheriting, const struct commit_tensor *t)
 {
 	struct inheriting *in = inheriting;
-	struct tensor_place place = {.at = t->at, .from = t->from, .bytes = t->bytes};
+	struct tensor_place place = shard_place(t);
 	size_t i = find(in, t->path);
 	int err;
 
-	if (in->shards->unknown)
-		return -E2BIG; /* ends the reading */
 	if (i == in->nr || !in->same[i])
 		return 0;
 	place.tensor = shard_tensor(t);

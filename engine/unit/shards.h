@@ -16,13 +16,10 @@ struct shard {
 	const char *path;	   /* the caller's */
 };
 
-#define SHARDS_MAX (1u << 20)
-
 /* All zeros: no tensors. */
 struct shards {
 	struct shard *list;
 	size_t nr, room;
-	bool unknown; /* more than SHARDS_MAX: the commit file has none */
 };
 
 /* @path, of the file, outlives the shards. 0 or -ENOMEM. */
@@ -35,6 +32,9 @@ int shards_add(struct shards *s, const struct tensor_map *m, const char *path);
  */
 int shards_inherit(struct shards *s, struct backing *b, int unit,
 		   const struct commit_entry *entries, size_t nr);
+
+/* The place of a line, without its tensor. */
+struct tensor_place shard_place(const struct commit_tensor *t);
 
 /* Writes all in the order of commit files. 0, or the error of writing. */
 int shards_write(struct shards *s, struct commit_writer *w);

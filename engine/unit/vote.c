@@ -277,7 +277,7 @@ static void end_file(struct checkpoint *cp, struct telling *t)
 	t->file.node = NULL;
 }
 
-static int take_tensor(struct checkpoint *cp, const json_t *o, struct telling *t)
+static int take_tensor(const json_t *o, struct telling *t)
 {
 	struct commit_tensor_room room;
 	struct tensor_place place;
@@ -285,9 +285,7 @@ static int take_tensor(struct checkpoint *cp, const json_t *o, struct telling *t
 
 	if (!t->file.node || !parse_tensor(o, &line, &room))
 		return -EBADMSG;
-	if (cp->nr_told++ >= SHARDS_MAX)
-		return 0;
-	place = (struct tensor_place){.at = line.at, .from = line.from, .bytes = line.bytes};
+	place = shard_place(&line);
 	place.tensor = shard_tensor(&line);
 	if (!place.tensor)
 		return -ENOMEM;
@@ -301,7 +299,7 @@ static int take_line(struct checkpoint *cp, json_t *o, void *telling)
 	struct telling *t = telling;
 
 	if (is_of_tensor(o))
-		return take_tensor(cp, o, t);
+		return take_tensor(o, t);
 	end_file(cp, t);
 	if (is_of_overwrite(o)) {
 		take_overwrite(cp, o);
@@ -380,7 +378,6 @@ int vote_gather(struct checkpoint *cp, const struct vote_list *lists, unsigned n
 	unsigned i;
 	int err = 0;
 
-	cp->nr_told = 0;
 	for (i = 0; !err && i < nr; i++) {
 		struct telling t = {0};
 

@@ -17,8 +17,13 @@ def commit(name):
 	assert ckptfs("commit", mnt + "/" + name)[0] == 0
 	wait_for(mnt + "/" + name)
 	assert ckptfs("verify", mnt + "/" + name)[0] == 0
+	lines = listed(name).get("tensors")
+	digests[name] = [line.pop("xxh3", None) for line in lines or []]
+	return lines
+def listed(name):
 	with open(back + "/" + name + "/.ckptfs-commit.json") as f:
-		return json.load(f).get("tensors")
+		return json.load(f)
+digests = {}
 def shard(name, path, at, size, shape, offset, length, dtype="F32", **more):
 	return dict(name=name, dtype=dtype, shape=shape, offset=offset, length=length, path=path, at=at, bytes=size, **more)
 def storage(name, path, at, size, **more):
@@ -56,6 +61,15 @@ opt = dict(name_hex="opt\x01\xe9\udcff".encode(errors="surrogateescape").hex(), 
 got = commit("step-1")
 assert got == [args_at, opt, w_0, w_512], got
 assert read(back + "/step-1/__0_0.distcp")[4096:] == w1
+
+# What one call has written has a digest: that of a file with the same bytes.
+assert len(digests["step-1"]) == 4 and digests["step-1"][3] is None, digests
+os.mkdir(mnt + "/same")
+for nr, content in enumerate((args, small, w2)):
+	with open(mnt + "/same/__%d_0.distcp" % nr, "wb", 0) as f:
+		f.write(content)
+commit("same")
+assert [f["xxh3"] for f in listed("same")["files"]] == digests["step-1"][:3], digests
 
 # The index puts the shards of one tensor together.
 status, index = ckptfs("tensors", "--json", back + "/step-1")

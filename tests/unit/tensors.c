@@ -18,7 +18,7 @@ static struct tensor *tensor(const char *name)
 static void add(struct tensor_places *ps, struct tensor *t, uint64_t at, uint64_t from,
 		uint64_t bytes)
 {
-	places_add(ps, &(struct tensor_place){at, from, bytes, t});
+	places_add(ps, &(struct tensor_place){.at = at, .from = from, .bytes = bytes, .tensor = t});
 }
 
 /* As "AT+BYTES<FROM ..." */
@@ -84,6 +84,27 @@ static void what_is_written_over_goes(void **state)
 	tensor_put(a);
 }
 
+/* Of one byte each: the bound is looked at when the list, which doubles, is full. */
+#define SMALL_MAX (2 * PLACES_FREE)
+
+static void large_ones_have_no_bound(void **state)
+{
+	struct tensor *a = tensor("a");
+	struct tensor_places ps = {0};
+	struct tensor_map *m;
+
+	(void)state;
+	for (uint64_t i = 0; i < 4 * PLACES_FREE; i++)
+		add(&ps, a, i * 2 * PLACE_BYTES, 0, PLACE_BYTES);
+	m = places_map(&ps);
+	assert_int_equal(m->nr, 4 * PLACES_FREE);
+	tensor_map_put(m);
+	places_cut(&ps, 1, UINT64_MAX - 1);
+	assert_int_equal(ps.bytes, 0);
+	places_free(&ps);
+	tensor_put(a);
+}
+
 static void there_is_a_bound(void **state)
 {
 	struct tensor *a = tensor("a");
@@ -92,21 +113,21 @@ static void there_is_a_bound(void **state)
 	uint64_t i;
 
 	(void)state;
-	for (i = 0; i < PLACES_MAX; i++)
+	for (i = 0; i < SMALL_MAX; i++)
 		add(&ps, a, i * 2, 0, 1);
 	m = places_map(&ps);
-	assert_int_equal(m->nr, PLACES_MAX);
+	assert_int_equal(m->nr, SMALL_MAX);
 	add(&ps, a, i * 2, 0, 1);
 	assert_null(places_map(&ps));
 	add(&ps, a, 0, 0, 1); /* a part would be worse than nothing */
 	places_cut(&ps, 1, UINT64_MAX - 1);
 	assert_null(places_map(&ps));
-	assert_int_equal(a->refs, 1 + PLACES_MAX); /* the map's */
+	assert_int_equal(a->refs, 1 + SMALL_MAX); /* the map's */
 	places_cut(&ps, 0, UINT64_MAX);
 	add(&ps, a, 5, 0, 1);
 	expect(&ps, "5+1<0");
 	places_set(&ps, m);
-	assert_int_equal(ps.nr, PLACES_MAX);
+	assert_int_equal(ps.nr, SMALL_MAX);
 	places_free(&ps);
 	tensor_map_put(m);
 	assert_int_equal(a->refs, 1);
@@ -119,6 +140,7 @@ int main(void)
 		cmocka_unit_test(pieces_become_one),
 		cmocka_unit_test(what_is_written_over_goes),
 		cmocka_unit_test(there_is_a_bound),
+		cmocka_unit_test(large_ones_have_no_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
