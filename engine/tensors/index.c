@@ -316,9 +316,24 @@ static int note_aliases(struct index *ix)
 	return 0;
 }
 
+static void remove_dropped(struct index *ix)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < ix->nr; i++)
+		if (ix->tensors[i]->dropped)
+			table_del(&ix->table, &ix->tensors[i]->node);
+		else
+			ix->tensors[nr++] = ix->tensors[i];
+	ix->nr = nr;
+}
+
 int index_finish(struct index *ix)
 {
-	int err = note_aliases(ix);
+	int err;
+
+	remove_dropped(ix);
+	err = note_aliases(ix);
 
 	if (ix->nr)
 		qsort(ix->tensors, ix->nr, sizeof(*ix->tensors), by_name);

@@ -41,6 +41,7 @@ struct index_tensor {
 	enum index_part part;
 	unsigned ndim;
 	bool inferred; /* no file says the shape: it is what the pieces span */
+	bool dropped;  /* a reader has put its pieces into another: index_finish removes it */
 	bool opaque;   /* some bytes are there, but in a form that no piece can describe */
 	uint64_t *shape;
 	struct index_piece *pieces, *last;

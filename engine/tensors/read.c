@@ -80,6 +80,8 @@ int index_read(struct index *ix, struct tree *t)
 	if (!err)
 		err = read_torch(ix, t);
 	if (!err)
+		err = read_checkpointing(ix, t);
+	if (!err)
 		err = read_commit(ix, t);
 	if (!err)
 		err = note_closed(ix, t);

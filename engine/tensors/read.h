@@ -23,6 +23,7 @@ int read_dcp(struct index *ix, struct tree *t);
 int read_zero(struct index *ix, struct tree *t);
 int read_safetensors(struct index *ix, struct tree *t);
 int read_torch(struct index *ix, struct tree *t);
+int read_checkpointing(struct index *ix, struct tree *t);
 int read_commit(struct index *ix, struct tree *t);
 
 /* True if torch.save may have written @path, by its ending. */

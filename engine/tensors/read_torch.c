@@ -41,6 +41,32 @@ static int add_tensor(struct walk *w, const struct torch_tensor *tt)
 
 static int walk(struct walk *w, pickle_ref r, size_t len, unsigned depth);
 
+/*
+ * The parts that a file has of a tensor that is spread over ranks. It does not say which rank it is
+ * of, so these are tensors of their own, and not that of the name.
+ */
+static int walk_local_parts(struct walk *w, pickle_ref r, size_t len, unsigned depth)
+{
+	pickle_ref local;
+	int err = 0;
+
+	for (size_t i = 0; !err && (local = torch_local_part(w->tf, r, i)); i++) {
+		char suffix[40] = TORCH_LOCAL_PART;
+		size_t suffix_len;
+
+		if (i)
+			snprintf(suffix, sizeof(suffix), " (local part %zu)", i);
+		suffix_len = strlen(suffix);
+		if (len + suffix_len >= sizeof(w->name)) {
+			w->gave_up = true;
+			return 0;
+		}
+		memcpy(w->name + len, suffix, suffix_len);
+		err = walk(w, local, len + suffix_len, depth + 1);
+	}
+	return err;
+}
+
 /* Goes on with @r, whose name in its parent is @step. */
 static int walk_step(struct walk *w, pickle_ref r, size_t len, const char *step, size_t step_len,
 		     unsigned depth)
@@ -141,6 +167,8 @@ static int walk(struct walk *w, pickle_ref r, size_t len, unsigned depth)
 	case PICKLE_CALL:
 	case PICKLE_ID:
 		w->nr_seen++;
+		if (torch_local_part(w->tf, r, 0))
+			return walk_local_parts(w, r, len, depth);
 		err = torch_tensor(w->tf, r, &tt, &why);
 		if (!err)
 			return add_tensor(w, &tt);

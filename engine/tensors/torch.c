@@ -158,6 +158,39 @@ static pickle_ref unwrap(const struct pickle *p, pickle_ref r, pickle_ref *args)
 	return 0;
 }
 
+/* The state of a tensor that wraps others. 0: @r is none, or another class of tensor. */
+static pickle_ref wrapped_state(const struct pickle *p, pickle_ref r)
+{
+	pickle_ref callee = pickle_callee(p, r), args = pickle_args(p, r);
+
+	for (unsigned i = 0; i < NESTED_MAX; i++) {
+		if (pickle_is_global(p, callee, "torch._tensor", "_rebuild_from_type_v2"))
+			return pickle_is_global(p, pickle_item(p, args, 0), "torch._utils",
+						"_rebuild_wrapper_subclass")
+				       ? pickle_item(p, args, 3)
+				       : 0;
+		if (!pickle_is_global(p, callee, "torch._utils", "_rebuild_parameter"))
+			return 0;
+		r = pickle_item(p, args, 0);
+		callee = pickle_callee(p, r);
+		args = pickle_args(p, r);
+	}
+	return 0;
+}
+
+pickle_ref torch_local_part(const struct torch_file *tf, pickle_ref r, size_t nr)
+{
+	const struct pickle *p = tf->pickle;
+	pickle_ref state = wrapped_state(p, r), local = pickle_get(p, state, "_local_tensor");
+
+	if (!local) /* a class with slots has (None, dict) */
+		local = pickle_get(p, pickle_item(p, state, 1), "_local_tensor");
+	if (local)
+		return nr ? 0 : local;
+	/* The state of a ShardedTensor is (shards, metadata, ...). */
+	return pickle_attribute(p, pickle_item(p, pickle_item(p, state, 0), nr), "tensor");
+}
+
 static bool is_row_major(const struct torch_tensor *t)
 {
 	uint64_t step = 1;

@@ -45,6 +45,14 @@ struct torch_tensor {
  */
 int torch_tensor(struct torch_file *tf, pickle_ref r, struct torch_tensor *out, const char **why);
 
+#define TORCH_LOCAL_PART " (local part)" /* behind the name of what a rank holds of a tensor */
+
+/*
+ * The @nr-th tensor that this rank holds of one that is spread over ranks: a DTensor, or a
+ * ShardedTensor. 0: @r stands for none, or for fewer.
+ */
+pickle_ref torch_local_part(const struct torch_file *tf, pickle_ref r, size_t nr);
+
 /* The numbers of a torch.Size or of a tuple or list. False: it is none, or has too many. */
 bool torch_numbers(const struct pickle *p, pickle_ref r, uint64_t *list, unsigned *nr);
 

@@ -5,12 +5,13 @@
 
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/tensors"))
-from forms import Storage, safetensors, tensor, torch_save
+from forms import Call, Storage, function, instance, named, safetensors, tensor, torch_save
 
 CKPTFS = os.environ["CKPTFS"]
 os.chdir(os.environ["TEST_TMP"])
@@ -110,6 +111,76 @@ assert found["v"]["shape"] == [12]
 assert found["v"]["state"] == "hole: 16 of 48 bytes are missing, first at index 8 of dimension 0"
 status, out, _ = run("cut")
 assert status == 1 and "1 of them incomplete" in out and "\n         hole: 16 of 48" in out, out
+
+# What a rank has of a tensor that is spread over ranks is not the tensor of that name.
+part = tensor(weight, [4, 4])
+
+
+def wrapper(kind, state):
+    """How torch.save writes a tensor that wraps others."""
+    call = function("torch._tensor", "_rebuild_from_type_v2")
+    return Call(call, function("torch._utils", "_rebuild_wrapper_subclass"), kind, (), state)
+
+
+dtensor = wrapper(named("torch.distributed.tensor", "DTensor"), (None, {"_local_tensor": part}))
+shards = [instance("torch.distributed", "Shard", tensor=part) for _ in range(2)]
+sharded = wrapper(named("torch.distributed", "ShardedTensor"), (shards, None))
+other = wrapper(named("somewhere", "Other"), (None, {"inner": part}))
+torch_save({"d": dtensor, "s": sharded, "o": other}, "parts.pt")
+assert names("parts.pt") == [
+    (None, "d (local part)"),
+    (None, "s (local part 1)"),
+    (None, "s (local part)"),
+], names("parts.pt")
+assert index("parts.pt")["opaque"] == [
+    {
+        "path": "parts.pt",
+        "reason": "it is no plain tensor: its class has a form of its own",
+        "name": "o",
+    }
+]
+
+# torch_checkpointing says beside its files how they are spread.
+os.mkdir("tc")
+for rank in range(4):
+    rows = Storage("0", "FloatStorage", bytes(4 * 3 * (2 - rank // 2)))
+    local = tensor(rows, [2 - rank // 2, 3])
+    torch_save({"w": wrapper(None, (None, {"_local_tensor": local}))}, f"tc/model_{rank}.pt")
+
+
+def spread(shape, *placements):
+    mesh = {"mesh_shape": (2, 2), "mesh_data": (0, 1, 2, 3)}
+    data = {"global_shape": shape, "mesh_spec": mesh, "placements": placements}
+    return {"sharding_metadata": {"type": "DTensorShardingMetadata", "data": data}}
+
+
+def describe(shape, *placements):
+    entries = {'["w"]': [spread(shape, *placements)], '["gone"]': [spread([8], *placements)]}
+    with open("tc/metadata.pkl", "wb") as file:
+        pickle.dump({"metadata": {"model": {"nested_path_to_metadata": entries}}}, file)
+
+
+describe([3, 3], {"type": "Shard", "dim": 0}, {"type": "Replicate"})
+(found,) = index("tc")["tensors"]
+assert found["name"] == "w" and found["shape"] == [3, 3] and found["state"] == "complete", found
+assert [(p["path"], p["offset"], p["length"]) for p in found["pieces"]] == [
+    ("model_0.pt", [0, 0], [2, 3]),
+    ("model_1.pt", [0, 0], [2, 3]),
+    ("model_2.pt", [2, 0], [1, 3]),
+    ("model_3.pt", [2, 0], [1, 3]),
+], found
+os.rename("tc/model_3.pt", "away.pt")
+os.rename("tc/model_2.pt", "away2.pt")
+(found,) = index("tc")["tensors"]
+assert found["state"].startswith("hole: 12 of 36 bytes are missing"), found
+for placements in (
+    ({"type": "Shard", "dim": 2}, {"type": "Replicate"}),
+    ({"type": "Partial"}, {"type": "Replicate"}),
+    ({"type": "Shard", "dim": 0},),
+    ({"type": "Shard", "dim": 0}, {"type": "Shard", "dim": 1}),
+):
+    describe([3, 3], *placements)  # unknown, or not what the files hold
+    assert [name for _, name in names("tc")] == ["w (local part)"] * 2, placements
 
 # What is no checkpoint, and what is not there.
 os.mkdir("empty")
