@@ -13,8 +13,6 @@
 #include "engine/base/cleanup.h"
 #include "engine/tensors/types.h"
 
-#define COMPARE_MAX 1000000000 /* a tensor of 10^6 pieces in a square grid takes half of that */
-
 static int say(struct index *ix, struct index_tensor *t, const char *text)
 {
 	t->hole = index_text(ix, text, strlen(text));
@@ -97,7 +95,8 @@ static int check_bounds(struct index *ix, struct index_tensor *t, const struct i
 static bool overlap(const struct index_piece *a, const struct index_piece *b, unsigned ndim)
 {
 	for (unsigned i = 0; i < ndim; i++)
-		if (a->box[i] + a->box[ndim + i] <= b->box[i] ||
+		if (!a->box[ndim + i] || !b->box[ndim + i] ||
+		    a->box[i] + a->box[ndim + i] <= b->box[i] ||
 		    b->box[i] + b->box[ndim + i] <= a->box[i])
 			return false;
 	return true;
@@ -134,8 +133,6 @@ static int check_flat(struct index *ix, struct index_tensor *t, struct index_pie
 static int check_disjoint(struct index *ix, struct index_tensor *t, struct index_piece **list,
 			  size_t nr, const struct sorting *s)
 {
-	uint64_t compared = 0;
-
 	for (size_t i = 0; t->ndim && i < nr; i++) {
 		uint64_t end = list[i]->box[s->first] + list[i]->box[t->ndim + s->first];
 
@@ -144,7 +141,7 @@ static int check_disjoint(struct index *ix, struct index_tensor *t, struct index
 				return SAY(ix, t, "hole: pieces in %s and %s overlap",
 					   list[i]->path, list[n]->path)
 					       ?: 1;
-			if (++compared > COMPARE_MAX)
+			if (!index_spend(ix, 1))
 				return SAY(ix, t,
 					   "hole: too many of its pieces lie beside each "
 					   "other to be compared")

@@ -11,6 +11,7 @@
 #include "engine/tensors/types.h"
 
 #define BLOCK_BYTES ((size_t)1 << 20)
+#define WORK_MAX    2000000000 /* a tensor of 10^6 pieces in a square grid takes a quarter */
 
 struct index_block {
 	struct index_block *next;
@@ -193,13 +194,21 @@ int index_add_piece(struct index *ix, struct index_tensor *t, const struct index
 	return 0;
 }
 
+bool index_spend(struct index *ix, uint64_t work)
+{
+	ix->work = work < WORK_MAX - ix->work ? ix->work + work : WORK_MAX;
+	return ix->work < WORK_MAX;
+}
+
 static int add_opaque(struct index *ix, const char *path, const char *name, bool missing,
-		      const char *reason)
+		      const char *format, va_list args)
 {
 	struct index_opaque *o = index_alloc(ix, sizeof(*o));
+	char reason[512];
 
 	if (!o)
 		return -ENOMEM;
+	vsnprintf(reason, sizeof(reason), format, args);
 	*o = (struct index_opaque){
 		.path = index_text(ix, path, strlen(path)),
 		.name = index_text(ix, name, strlen(name)),
@@ -218,24 +227,24 @@ static int add_opaque(struct index *ix, const char *path, const char *name, bool
 
 int index_add_opaque(struct index *ix, const char *path, const char *name, const char *format, ...)
 {
-	char text[512];
 	va_list args;
+	int err;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	err = add_opaque(ix, path, name, false, format, args);
 	va_end(args);
-	return add_opaque(ix, path, name, false, text);
+	return err;
 }
 
 int index_add_missing(struct index *ix, const char *path, const char *name, const char *format, ...)
 {
-	char text[512];
 	va_list args;
+	int err;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	err = add_opaque(ix, path, name, true, format, args);
 	va_end(args);
-	return add_opaque(ix, path, name, true, text);
+	return err;
 }
 
 size_t index_nr_missing(const struct index *ix)
@@ -277,7 +286,7 @@ static int by_name(const void *a, const void *b)
 	return order ? order : strverscmp(x->name, y->name);
 }
 
-/* By the place of the bytes; then by name. */
+/* By the place of the bytes and by what they are, so that aliases come together; then by name. */
 static int by_place(const void *a, const void *b)
 {
 	const struct index_tensor *x = *(struct index_tensor *const *)a;
@@ -288,7 +297,14 @@ static int by_place(const void *a, const void *b)
 		return order;
 	if (x->pieces->at != y->pieces->at)
 		return x->pieces->at < y->pieces->at ? -1 : 1;
-	return by_name(a, b);
+	if (x->pieces->bytes != y->pieces->bytes)
+		return x->pieces->bytes < y->pieces->bytes ? -1 : 1;
+	if (x->ndim != y->ndim)
+		return x->ndim < y->ndim ? -1 : 1;
+	order = memcmp(x->shape, y->shape, x->ndim * sizeof(*x->shape));
+	if (!order)
+		order = strcmp(x->dtype, y->dtype);
+	return order ? order : by_name(a, b);
 }
 
 /* Tied tensors have the same bytes of the same file, and one shape. */

@@ -40,9 +40,10 @@ struct index_tensor {
 	const char *dtype; /* as safetensors has it */
 	enum index_part part;
 	unsigned ndim;
-	bool inferred; /* no file says the shape: it is what the pieces span */
-	bool dropped;  /* a reader has put its pieces into another: index_finish removes it */
-	bool opaque;   /* some bytes are there, but in a form that no piece can describe */
+	bool inferred;	    /* no file says the shape: it is what the pieces span */
+	bool dropped;	    /* a reader has put its pieces into another: index_finish removes it */
+	bool requires_grad; /* its file says that training changes it; false also if no file says */
+	bool opaque;	    /* some bytes are there, but in a form that no piece can describe */
 	uint64_t *shape;
 	struct index_piece *pieces, *last;
 	size_t nr_pieces;
@@ -64,6 +65,7 @@ struct index {
 	struct index_tensor **tensors; /* index_finish sorts them by scope and name */
 	size_t nr, room;
 	struct index_opaque *opaque, *last_opaque;
+	uint64_t work; /* spent on looking at files beside each other */
 	/* private */
 	struct table table;
 	struct index_block *blocks; /* memory of all texts and pieces */
@@ -87,6 +89,12 @@ struct index_tensor *index_find(const struct index *ix, const char *scope, const
 
 /* Adds a piece. @box: 2 * t->ndim numbers, copied; NULL: the whole tensor. Texts are copied. */
 int index_add_piece(struct index *ix, struct index_tensor *t, const struct index_piece *piece);
+
+/*
+ * Spends @work of what one index may take. False: it has taken too much. Then files are so many, or
+ * so made, that looking on would take minutes; what is left becomes opaque.
+ */
+bool index_spend(struct index *ix, uint64_t work);
 
 /* Notes what cannot be described. @name may be "". */
 int index_add_opaque(struct index *ix, const char *path, const char *name, const char *format, ...)

@@ -25,13 +25,21 @@ bool read_is_format(int err)
 	return err == -EBADMSG || err == -EFBIG;
 }
 
+static bool is_named(const struct tree_file *f)
+{
+	return read_has_torch_name(f->path) || path_ends(f->path, ".safetensors");
+}
+
 const char *read_scope(const struct tree *t, const struct tree_file *f)
 {
+	return t->nr_named > is_named(f) ? f->path : "";
+}
+
+static void count_named(struct tree *t)
+{
+	t->nr_named = 0;
 	for (size_t i = 0; i < t->nr; i++)
-		if (&t->list[i] != f && (read_has_torch_name(t->list[i].path) ||
-					 path_ends(t->list[i].path, ".safetensors")))
-			return f->path;
-	return "";
+		t->nr_named += is_named(&t->list[i]);
 }
 
 /* Why no reader has described @f; NULL: nobody expects tensors in it. */
@@ -71,8 +79,10 @@ static int note_closed(struct index *ix, struct tree *t)
 
 int index_read(struct index *ix, struct tree *t)
 {
-	int err = read_dcp(ix, t);
+	int err;
 
+	count_named(t);
+	err = read_dcp(ix, t);
 	if (!err)
 		err = read_safetensors(ix, t);
 	if (!err)

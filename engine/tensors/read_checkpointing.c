@@ -33,7 +33,7 @@ struct spread {
 	unsigned ndim, mesh_ndim;
 	uint64_t shape[TYPE_DIMS], mesh[TYPE_DIMS];
 	int dim[TYPE_DIMS]; /* for each one of the mesh, which of the tensor it cuts; -1: none */
-	pickle_ref ranks; /* in row-major order of the mesh */
+	pickle_ref ranks;   /* in row-major order of the mesh */
 };
 
 struct reading {
@@ -160,6 +160,8 @@ static int add_part(struct reading *r, const struct spread *s, uint64_t nr,
 				s->shape, whole);
 	if (err == -EEXIST || strcmp((*whole)->dtype, part->dtype))
 		return 0;
+	if (!err)
+		(*whole)->requires_grad |= part->requires_grad;
 	piece.at = part->pieces->at;
 	piece.bytes = part->pieces->bytes;
 	piece.unreachable = part->pieces->unreachable;

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,7 +17,8 @@
 struct reading {
 	struct index *ix;
 	struct tree *tree;
-	int err; /* of the index, not of the commit file */
+	json_t *wholes; /* name -> the file that has it whole, or false: several have */
+	int err;	/* of the index, not of the commit file */
 };
 
 static ssize_t read_fd(void *fd, void *buf, size_t len, uint64_t off)
@@ -26,15 +28,66 @@ static ssize_t read_fd(void *fd, void *buf, size_t len, uint64_t off)
 	return n < 0 ? -errno : n;
 }
 
-/* The file of @t is described by another reader: compares what both say of a tensor. */
-static int compare(struct reading *r, const struct commit_tensor *t)
+static bool is_whole(const struct commit_tensor *t)
 {
-	const struct index_tensor *there = index_find(r->ix, "", t->name);
+	return !memcmp(t->length, t->shape, t->ndim * sizeof(*t->shape));
+}
 
+static bool is_listed(const struct commit_tensor *t)
+{
+	return t->kind == COMMIT_TENSOR && t->shape; /* else an object, or a storage: bytes alone */
+}
+
+/* Several files may each have a whole tensor of that name: then it is not the same one. */
+static int note_whole(void *arg, const struct commit_tensor *t)
+{
+	struct reading *r = arg;
+	json_t *path;
+
+	if (!is_listed(t) || !is_whole(t))
+		return 0;
+	path = json_object_get(r->wholes, t->name);
+	if (path && (json_is_false(path) || !strcmp(json_string_value(path), t->path)))
+		return 0;
+	/* A path or a name that is no UTF-8 is not noted. */
+	json_object_set_new(r->wholes, t->name, path ? json_false() : json_string(t->path));
+	return 0;
+}
+
+/* The digest of the tensor, if @t is all of it and lies where the file has it. */
+static int take_digest(struct reading *r, struct index_tensor *there, const struct commit_tensor *t)
+{
+	const struct index_piece *p = there->pieces;
+
+	if (!t->xxh3 || there->digest || there->nr_pieces != 1 || strcmp(p->path, t->path) ||
+	    p->at != t->at || p->bytes != t->bytes || p->bytes != index_bytes(there))
+		return 0;
+	there->digest = index_text(r->ix, t->xxh3, strlen(t->xxh3));
+	return there->digest ? 0 : -ENOMEM;
+}
+
+/*
+ * The file @f of @t is described by another reader: compares what both say of a tensor. Its name is
+ * unique in all files, in the directory, or in the file.
+ */
+static int compare(struct reading *r, const struct commit_tensor *t, const struct tree_file *f)
+{
+	struct index_tensor *there = index_find(r->ix, read_scope(r->tree, f), t->name);
+
+	if (!there)
+		there = index_find(r->ix, f->path, t->name);
+	if (!there) {
+		char dir[COMMIT_PATH_MAX];
+
+		snprintf(dir, sizeof(dir), "%.*s", (int)(path_name(f->path) - f->path), f->path);
+		there = index_find(r->ix, dir, t->name);
+	}
+	if (!there)
+		there = index_find(r->ix, "", t->name);
 	if (!there || there->inferred ||
 	    (!strcmp(there->dtype, t->dtype) && there->ndim == t->ndim &&
 	     !memcmp(there->shape, t->shape, t->ndim * sizeof(*t->shape))))
-		return 0;
+		return there ? take_digest(r, there, t) : 0;
 	return index_add_missing(r->ix, t->path, t->name,
 				 "the file and the commit file disagree on its type or shape");
 }
@@ -46,6 +99,7 @@ static int add(struct reading *r, const struct commit_tensor *t, const struct tr
 	uint64_t box[2 * COMMIT_DIMS];
 	struct index_piece piece = {
 		.path = t->path, .at = t->at, .bytes = t->bytes, .from = t->from, .box = box};
+	bool own = is_whole(t) && json_is_false(json_object_get(r->wholes, t->name));
 	struct index_tensor *tensor;
 	int err;
 
@@ -58,11 +112,13 @@ static int add(struct reading *r, const struct commit_tensor *t, const struct tr
 		piece.unreachable = "is missing";
 	else if (t->at > f->size || t->bytes > f->size - t->at)
 		piece.unreachable = "is cut off";
-	err = index_add(r->ix, "", t->name, dtype, t->ndim, t->shape, &tensor);
+	err = index_add(r->ix, own ? t->path : "", t->name, dtype, t->ndim, t->shape, &tensor);
 	if (err == -EEXIST)
 		return index_add_opaque(r->ix, t->path, t->name,
 					"another part of it has another type or shape");
-	return err ? err : index_add_piece(r->ix, tensor, &piece);
+	if (!err)
+		err = index_add_piece(r->ix, tensor, &piece);
+	return err || piece.unreachable ? err : take_digest(r, tensor, t);
 }
 
 static int take(void *arg, const struct commit_tensor *t)
@@ -70,9 +126,9 @@ static int take(void *arg, const struct commit_tensor *t)
 	struct reading *r = arg;
 	struct tree_file *f = tree_find(r->tree, t->path);
 
-	if (t->kind != COMMIT_TENSOR || !t->shape)
-		return 0; /* bytes without a shape: an object, or a storage */
-	r->err = f && f->taken ? compare(r, t) : add(r, t, f);
+	if (!is_listed(t))
+		return 0;
+	r->err = f && f->taken ? compare(r, t, f) : add(r, t, f);
 	return r->err;
 }
 
@@ -99,7 +155,11 @@ int read_commit(struct index *ix, struct tree *t)
 
 	if (fd < 0 || t->single)
 		return 0;
-	err = commit_read_tensors(&src, COMMIT_FILE, take, &r, &e);
+	r.wholes = json_object();
+	err = r.wholes ? commit_read_tensors(&src, COMMIT_FILE, note_whole, &r, &e) : -ENOMEM;
+	if (!err)
+		err = commit_read_tensors(&src, COMMIT_FILE, take, &r, &e);
+	json_decref(r.wholes);
 	take_files(ix, t, nr);
 	if (r.err)
 		return r.err;

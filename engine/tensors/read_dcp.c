@@ -20,6 +20,7 @@
 #define LOOK_AT_ALL  20000 /* with more items, of those of one size only the first is opened */
 #define CHUNKS_SPARE 100000
 #define KNOWN_ITEMS  4096
+#define LOADED_MAX   ((uint64_t)16 << 30) /* of the headers of all items */
 
 static const char metadata_module[] = "torch.distributed.checkpoint.metadata";
 
@@ -273,6 +274,10 @@ static int locate(struct dcp *d, const struct item *it, uint64_t *at, uint64_t b
 
 	*at = 0;
 	d->item_is_whole = false;
+	if (d->tree->loaded > LOADED_MAX) {
+		*why = "too much would have to be read to find its bytes";
+		return -EBADMSG;
+	}
 	if (!more) /* bare bytes, as ByteCheckpoint writes them, or all of the file has a form */
 		return locate_in_file(d, it, at, bytes);
 	for (size_t i = 0; d->items.nr > LOOK_AT_ALL && i < d->nr_known; i++)
@@ -377,6 +382,16 @@ static const char *dtype_of(const struct pickle *p, pickle_ref properties)
 	return torch_dtype(p, type ? type : pickle_attribute(p, properties, "dtype"));
 }
 
+/* The third of them. */
+static bool requires_grad(const struct pickle *p, pickle_ref properties)
+{
+	pickle_ref is = pickle_item(p, pickle_state(p, properties), 2);
+	int64_t value;
+
+	return pickle_int(p, is ? is : pickle_attribute(p, properties, "requires_grad"), &value) &&
+	       value;
+}
+
 static int read_tensor(struct dcp *d, const char *name, size_t len, pickle_ref md)
 {
 	const struct pickle *p = d->pickle;
@@ -392,6 +407,7 @@ static int read_tensor(struct dcp *d, const char *name, size_t len, pickle_ref m
 	err = index_add(d->ix, d->dir, d->name, d->dtype, d->ndim, d->shape, &t);
 	if (err)
 		return err == -EEXIST ? refuse(d, "two tensors have this name") : err;
+	t->requires_grad = requires_grad(p, pickle_attribute(p, md, "properties"));
 	d->nr_chunks += pickle_nr(p, chunks);
 	if (d->nr_chunks > d->items.nr + CHUNKS_SPARE) /* each has an item, but for empty ones */
 		return -EBADMSG;
@@ -409,7 +425,9 @@ static int read_object(struct dcp *d, const char *name, size_t len)
 	int err = info ? read_item(d, info, &it, &why) : 1;
 
 	if (err)
-		return err == 1 ? 0 : err;
+		return err == 1 ? index_add_missing(d->ix, d->path, d->name,
+						    "the object has no place in any file")
+				: err;
 	if (!it.file)
 		return index_add_missing(d->ix, it.path, d->name, "the file is missing");
 	if (it.at > it.file->size || it.bytes > it.file->size - it.at)

@@ -191,26 +191,16 @@ static int directory_of(struct index *ix, const char *path, const char **out)
 	return *out ? 0 : -ENOMEM;
 }
 
-/* True if a file beside @f lists it in its weight_map, or if its name is that of a set. */
-static bool is_of_set(const struct tree *t, const struct tree_file *f, bool has_index)
+/*
+ * True if its name is that of a set, or a file in its directory @dir lists it. @sets: the
+ * directories in which there is such a file.
+ */
+static bool is_of_set(const struct tree_file *f, const char *dir, const json_t *sets)
 {
-	size_t dir = (size_t)(path_name(f->path) - f->path);
-
-	if (strstr(path_name(f->path), "-of-0"))
-		return true;
-	if (!has_index)
-		return false;
-	for (size_t i = 0; i < t->nr; i++) {
-		const char *path = t->list[i].path;
-
-		if ((size_t)(path_name(path) - path) == dir && !strncmp(path, f->path, dir) &&
-		    path_ends(path, ".safetensors.index.json"))
-			return true;
-	}
-	return false;
+	return strstr(path_name(f->path), "-of-0") || json_object_get(sets, dir);
 }
 
-static int read_one(struct index *ix, struct tree *t, struct tree_file *f, bool has_index)
+static int read_one(struct index *ix, struct tree *t, struct tree_file *f, const json_t *sets)
 {
 	struct set s = {.ix = ix, .file = f};
 	const char *why = "", *dir;
@@ -224,7 +214,8 @@ static int read_one(struct index *ix, struct tree *t, struct tree_file *f, bool 
 		return read_is_format(err) ? index_add_missing(ix, f->path, "", "%s", why) : err;
 	s.sharding = sharding_of(header);
 	err = directory_of(ix, f->path, &dir);
-	s.scope = s.sharding || is_of_set(t, f, has_index) ? dir : read_scope(t, f);
+	if (!err)
+		s.scope = s.sharding || is_of_set(f, dir, sets) ? dir : read_scope(t, f);
 	if (!err)
 		err = read_header(&s, header, f->size - s.data);
 	json_decref(s.sharding);
@@ -262,17 +253,30 @@ static int note_missing(struct index *ix, struct tree *t, const struct tree_file
 	return read_is_format(err) ? 0 : err;
 }
 
-int read_safetensors(struct index *ix, struct tree *t)
+/* Notes what index files name and is not there; and in @sets, where there are such files. */
+static int read_index_files(struct index *ix, struct tree *t, json_t *sets)
 {
-	bool has_index = false;
 	int err = 0;
 
-	for (size_t i = 0; i < t->nr && !err; i++)
-		if (path_ends(t->list[i].path, ".safetensors.index.json") ||
-		    path_ends(t->list[i].path, ".bin.index.json")) {
-			has_index = true;
+	for (size_t i = 0; i < t->nr && !err; i++) {
+		const char *path = t->list[i].path, *dir;
+		bool lists = path_ends(path, ".safetensors.index.json");
+
+		if (!lists && !path_ends(path, ".bin.index.json"))
+			continue;
+		err = directory_of(ix, path, &dir);
+		if (!err && lists) /* a directory that is no UTF-8 has no set */
+			json_object_set_new(sets, dir, json_true());
+		if (!err)
 			err = note_missing(ix, t, &t->list[i]);
-		}
+	}
+	return err;
+}
+
+int read_safetensors(struct index *ix, struct tree *t)
+{
+	json_t *sets = json_object();
+	int err = sets ? read_index_files(ix, t, sets) : -ENOMEM;
 
 	for (size_t i = 0; i < t->nr && !err; i++) {
 		struct tree_file *f = &t->list[i];
@@ -280,7 +284,8 @@ int read_safetensors(struct index *ix, struct tree *t)
 		if (f->taken || !path_ends(f->path, ".safetensors"))
 			continue;
 		f->taken = true;
-		err = read_one(ix, t, f, has_index);
+		err = read_one(ix, t, f, sets);
 	}
+	json_decref(sets);
 	return err;
 }

@@ -34,9 +34,10 @@ static int add_tensor(struct walk *w, const struct torch_tensor *tt)
 	if (err == -EEXIST || (!err && t->pieces))
 		return index_add_opaque(w->ix, w->path, w->name,
 					"the file has two tensors of this name");
-	if (!err)
-		err = index_add_piece(w->ix, t, &piece);
-	return err;
+	if (err)
+		return err;
+	t->requires_grad = tt->requires_grad;
+	return index_add_piece(w->ix, t, &piece);
 }
 
 static int walk(struct walk *w, pickle_ref r, size_t len, unsigned depth);

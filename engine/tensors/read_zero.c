@@ -27,7 +27,8 @@
 #define FP32  "fp32"
 
 #define MISSING_MAX 16
-#define WORK_MAX    1000000000 /* parameters times flat tensors: 10^4 of 10^5 */
+#define RANKS_MAX   (1u << 24)
+#define START_MAX   (INT64_MAX / 2) /* of elements in a vector */
 
 /* A flat tensor of one rank. */
 struct flat {
@@ -35,18 +36,6 @@ struct flat {
 	unsigned group, rank;
 	const char *path, *dtype;
 	uint64_t at, nr; /* bytes; elements */
-};
-
-struct zero {
-	struct index *ix;
-	struct tree *tree;
-	const char *dir, *scope;
-	unsigned mp; /* of the model-parallel rank that is read now */
-	unsigned ranks;
-	bool by_param; /* stage 3: each parameter is cut by itself */
-	struct flat *flats;
-	size_t nr, room;
-	char name[4096];
 };
 
 /* The ranks in the name "...pp_rank_3_mp_rank_00_optim_states.pt". False: it is none. */
@@ -60,15 +49,67 @@ static bool ranks_of(const char *path, const char *suffix, unsigned *rank, unsig
 		return false;
 	*mp = (unsigned)strtoul(at + 8, &end, 10);
 	*rank = dp ? (unsigned)strtoul(dp + 8, NULL, 10) : 0;
-	return !strcmp(end, suffix);
+	return !strcmp(end, suffix) && *rank < RANKS_MAX;
 }
 
-static bool is_in(const struct zero *z, const char *path)
+/* Files of one kind, by directory, model-parallel rank and rank. */
+struct file {
+	struct tree_file *file;
+	size_t nr_dir; /* bytes of its path up to its name */
+	unsigned mp, rank;
+};
+
+static int compare_group(const struct file *x, const struct file *y)
 {
-	size_t len = strlen(z->dir);
+	size_t least = x->nr_dir < y->nr_dir ? x->nr_dir : y->nr_dir;
+	int order = memcmp(x->file->path, y->file->path, least);
 
-	return !strncmp(path, z->dir, len) && !strchr(path + len, '/');
+	if (order || x->nr_dir != y->nr_dir)
+		return order ? order : x->nr_dir < y->nr_dir ? -1 : 1;
+	return (x->mp > y->mp) - (x->mp < y->mp);
 }
+
+static int compare_files(const void *a, const void *b)
+{
+	const struct file *x = a, *y = b;
+	int order = compare_group(x, y);
+
+	return order ? order : (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* All that no reader has taken. *@out is for free(). 0 or -ENOMEM. */
+static int gather(struct tree *t, const char *suffix, struct file **out, size_t *nr)
+{
+	*nr = 0;
+	*out = calloc(t->nr + 1, sizeof(**out));
+	if (!*out)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->nr; i++) {
+		struct tree_file *f = &t->list[i];
+		struct file *one = &(*out)[*nr];
+
+		if (f->taken || !ranks_of(f->path, suffix, &one->rank, &one->mp))
+			continue;
+		one->file = f;
+		one->nr_dir = (size_t)(path_name(f->path) - f->path);
+		++*nr;
+	}
+	qsort(*out, *nr, sizeof(**out), compare_files);
+	return 0;
+}
+
+struct zero {
+	struct index *ix;
+	struct tree *tree;
+	const struct file *files, *models; /* of this group, by rank; of all */
+	size_t nr_files, nr_models;
+	const char *dir, *scope;
+	unsigned ranks;
+	bool by_param; /* stage 3: each parameter is cut by itself */
+	struct flat *flats;
+	size_t nr, room;
+	char name[4096];
+};
 
 /* --- the flat tensors --- */
 
@@ -144,7 +185,7 @@ static void note_ranks(struct zero *z, const struct pickle *p, pickle_ref count)
 	int64_t nr;
 
 	if (pickle_int(p, count, &nr) || pickle_int(p, pickle_item(p, count, 0), &nr))
-		z->ranks = nr > 0 && nr < 1 << 24 ? (unsigned)nr : 0;
+		z->ranks = nr > 0 && nr < RANKS_MAX ? (unsigned)nr : 0;
 }
 
 /* True if a number that is not 0 stands in a nest of lists. */
@@ -158,7 +199,7 @@ static bool has_number(const struct pickle *p, pickle_ref r, unsigned depth)
 	return has;
 }
 
-static int read_optim(struct zero *z, struct tree_file *f, unsigned rank)
+static int read_optim(struct zero *z, const struct tree_file *f, unsigned rank)
 {
 	__cleanup_free struct torch_file *tf = calloc(1, sizeof(*tf));
 	const struct pickle *p;
@@ -190,7 +231,6 @@ static int read_optim(struct zero *z, struct tree_file *f, unsigned rank)
 		err = add_all_states(z, tf, base, rank, &why);
 	if (read_is_format(err))
 		err = index_add_opaque(z->ix, f->path, "", "%s", why);
-	f->taken = true;
 	torch_close(tf);
 	return err;
 }
@@ -299,7 +339,7 @@ static int make_param(struct zero *z, const struct pickle *p, pickle_ref shapes,
 
 	if (!name || memchr(name, '\0', len) || len + strlen(what) + 2 > sizeof(z->name) ||
 	    !torch_numbers(p, pickle_value(p, shapes, i), shape, &ndim) ||
-	    !shape_volume(shape, ndim, &pm->nr))
+	    !shape_volume(shape, ndim, &pm->nr) || pm->nr > START_MAX)
 		return -EBADMSG;
 	snprintf(z->name, sizeof(z->name), "%s.%.*s", what, (int)len, name);
 	if (index_add(z->ix, z->scope, z->name, dtype_of(z, what), ndim, shape, &pm->tensor))
@@ -311,7 +351,7 @@ static int make_param(struct zero *z, const struct pickle *p, pickle_ref shapes,
 /* Describes all parameters for one kind of flat tensors. */
 static int add_params(struct zero *z, const struct pickle *p, pickle_ref list, const char *what)
 {
-	uint64_t start = 0, nr = 0;
+	uint64_t start = 0;
 	int err = 0;
 
 	for (size_t g = 0; g < pickle_nr(p, list) && !err; g++) {
@@ -321,14 +361,15 @@ static int add_params(struct zero *z, const struct pickle *p, pickle_ref list, c
 			struct param pm;
 			uint64_t part;
 
-			err = ++nr * z->nr > WORK_MAX ? -EBADMSG
-						      : make_param(z, p, shapes, i, what, &pm);
+			err = index_spend(z->ix, z->nr) ? make_param(z, p, shapes, i, what, &pm)
+							: -EBADMSG;
 			if (err)
 				break;
 			part = z->ranks ? (pm.nr + z->ranks - 1) / z->ranks : pm.nr;
 			err = z->by_param ? add_of_ranks(z, &pm, what, start, part)
 					  : add_of_group(z, &pm, what, (unsigned)g, start);
 			start += z->by_param ? part : pm.nr;
+			err = err || start < START_MAX ? err : -EBADMSG;
 		}
 		if (!z->by_param)
 			start = 0;
@@ -336,17 +377,19 @@ static int add_params(struct zero *z, const struct pickle *p, pickle_ref list, c
 	return err;
 }
 
+static int by_group(const void *a, const void *b)
+{
+	return compare_group(a, b);
+}
+
 /* The file with the shapes: the same for all ranks. */
 static struct tree_file *find_model(const struct zero *z)
 {
-	for (size_t i = 0; i < z->tree->nr; i++) {
-		unsigned rank, mp;
+	const struct file *f =
+		z->nr_models ? bsearch(z->files, z->models, z->nr_models, sizeof(*f), by_group)
+			     : NULL;
 
-		if (is_in(z, z->tree->list[i].path) &&
-		    ranks_of(z->tree->list[i].path, MODEL, &rank, &mp) && mp == z->mp)
-			return &z->tree->list[i];
-	}
-	return NULL;
+	return f ? f->file : NULL;
 }
 
 /* Names the first ranks whose file is missing. */
@@ -355,15 +398,14 @@ static int note_missing(struct zero *z)
 	unsigned missing = 0;
 	int err = 0;
 
-	for (unsigned r = 0; r < z->ranks && missing < MISSING_MAX && !err; r++) {
-		size_t i = 0;
-
-		while (i < z->nr && z->flats[i].rank != r)
+	for (size_t i = 0, r = 0; r < z->ranks && missing < MISSING_MAX && !err; r++) {
+		while (i < z->nr_files && z->files[i].rank < r)
 			i++;
-		missing += i == z->nr;
-		if (i == z->nr)
-			err = index_add_missing(z->ix, z->dir, "",
-						"the optimizer states of rank %u are missing", r);
+		if (i < z->nr_files && z->files[i].rank == r)
+			continue;
+		missing++;
+		err = index_add_missing(z->ix, z->dir, "",
+					"the optimizer states of rank %zu are missing", r);
 	}
 	return err;
 }
@@ -397,48 +439,50 @@ static int describe(struct zero *z)
 	return err;
 }
 
-/* All of one directory and one model-parallel rank, of which @first is the first file. */
-static int read_group(struct index *ix, struct tree *t, struct tree_file *first, unsigned mp)
+/* All of one directory and one model-parallel rank: z->files. */
+static int read_group(struct zero *z)
 {
-	struct zero z = {.ix = ix, .tree = t, .mp = mp};
-	unsigned rank, other, highest = 0;
-	size_t nr_dir = (size_t)(path_name(first->path) - first->path);
+	unsigned highest = z->files[z->nr_files - 1].rank;
+	const char *path = z->files[0].file->path;
 	char scope[8192];
 	int err = 0;
 
-	z.dir = index_text(ix, first->path, nr_dir);
-	snprintf(scope, sizeof(scope), "%smp_rank_%02u", z.dir ? z.dir : "", mp);
-	z.scope = index_text(ix, scope, strlen(scope));
-	if (!z.dir || !z.scope)
+	z->dir = index_text(z->ix, path, z->files[0].nr_dir);
+	snprintf(scope, sizeof(scope), "%smp_rank_%02u", z->dir ? z->dir : "", z->files[0].mp);
+	z->scope = index_text(z->ix, scope, strlen(scope));
+	if (!z->dir || !z->scope)
 		return -ENOMEM;
-	for (size_t i = 0; i < t->nr && !err; i++) {
-		struct tree_file *f = &t->list[i];
-
-		if (f->taken || !is_in(&z, f->path) || !ranks_of(f->path, OPTIM, &rank, &other) ||
-		    other != mp)
-			continue;
-		f->taken = true;
-		highest = rank > highest ? rank : highest;
-		err = read_optim(&z, f, rank);
+	for (size_t i = 0; i < z->nr_files && !err; i++) {
+		z->files[i].file->taken = true;
+		err = read_optim(z, z->files[i].file, z->files[i].rank);
 	}
-	z.ranks = z.ranks > highest ? z.ranks : highest + 1;
-	if (!err && z.nr)
-		err = note_missing(&z);
+	z->ranks = z->ranks > highest ? z->ranks : highest + 1;
 	if (!err)
-		err = describe(&z);
-	free(z.flats);
+		err = note_missing(z);
+	if (!err)
+		err = describe(z);
+	free(z->flats);
 	return err;
 }
 
 int read_zero(struct index *ix, struct tree *t)
 {
-	int err = 0;
+	struct file *optims, *models = NULL;
+	size_t nr, nr_models = 0;
+	int err = gather(t, OPTIM, &optims, &nr);
 
-	for (size_t i = 0; i < t->nr && !err; i++) {
-		unsigned rank, mp;
+	if (!err && nr)
+		err = gather(t, MODEL, &models, &nr_models);
+	for (size_t i = 0, n; i < nr && !err; i += n) {
+		struct zero z = {.ix = ix, .tree = t, .files = optims + i, .models = models};
 
-		if (!t->list[i].taken && ranks_of(t->list[i].path, OPTIM, &rank, &mp))
-			err = read_group(ix, t, &t->list[i], mp);
+		for (n = 1; i + n < nr && !compare_group(&optims[i], &optims[i + n]); n++)
+			;
+		z.nr_files = n;
+		z.nr_models = nr_models;
+		err = read_group(&z);
 	}
+	free(models);
+	free(optims);
 	return err;
 }

@@ -68,6 +68,8 @@ static json_t *tensor_to_json(const struct index_tensor *t)
 	if (t->inferred)
 		json_object_set_new(o, "inferred", json_true());
 	json_object_set_new(o, "part", json_string(part_names[t->part]));
+	if (t->requires_grad)
+		json_object_set_new(o, "requires_grad", json_true());
 	if (t->opaque)
 		json_object_set_new(o, "opaque", json_true());
 	if (t->alias)
@@ -341,6 +343,7 @@ static int load_tensor(struct loading *l, const json_t *o)
 	if (err)
 		return err;
 	t->opaque = json_is_true(json_object_get(o, "opaque"));
+	t->requires_grad = json_is_true(json_object_get(o, "requires_grad"));
 	t->digest = digest ? index_text(l->ix, digest, strlen(digest)) : NULL;
 	return digest && !t->digest ? -ENOMEM : 0;
 }

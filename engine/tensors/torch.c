@@ -136,8 +136,19 @@ static const char *storage_dtype(const struct pickle *p, pickle_ref r)
 	return type_of_storage(name + 6, strlen(name + 6));
 }
 
-/* Goes from what wraps a tensor to the call that rebuilds it. 0: @r stands for no tensor. */
-static pickle_ref unwrap(const struct pickle *p, pickle_ref r, pickle_ref *args)
+static bool is_true(const struct pickle *p, pickle_ref r)
+{
+	int64_t value;
+
+	return pickle_int(p, r, &value) && value;
+}
+
+/*
+ * Goes from what wraps a tensor to the call that rebuilds it. 0: @r stands for no tensor. Sets
+ * *@requires_grad if a parameter wraps it that does.
+ */
+static pickle_ref unwrap(const struct pickle *p, pickle_ref r, pickle_ref *args,
+			 bool *requires_grad)
 {
 	pickle_ref callee = pickle_callee(p, r);
 
@@ -145,6 +156,7 @@ static pickle_ref unwrap(const struct pickle *p, pickle_ref r, pickle_ref *args)
 	for (unsigned i = 0; i < NESTED_MAX; i++) {
 		if (pickle_is_global(p, callee, "torch._utils", "_rebuild_parameter") ||
 		    pickle_is_global(p, callee, "torch._utils", "_rebuild_parameter_with_state")) {
+			*requires_grad |= is_true(p, pickle_item(p, *args, 1));
 			r = pickle_item(p, *args, 0);
 			callee = pickle_callee(p, r);
 			*args = pickle_args(p, r);
@@ -254,6 +266,7 @@ static int read_plain(struct torch_file *tf, pickle_ref args, bool has_dtype,
 	    nr_strides != t->ndim)
 		return bad(why, "its shape has a form that ckptfs does not know");
 	t->first = (uint64_t)first;
+	t->requires_grad |= is_true(p, pickle_item(p, args, 4));
 	if (pickle_nr_pairs(p, pickle_item(p, args, has_dtype ? 7 : 6)))
 		return bad(why, "its elements are conjugated or negated when they are read");
 	return locate(tf, t, id, why);
@@ -262,10 +275,11 @@ static int read_plain(struct torch_file *tf, pickle_ref args, bool has_dtype,
 int torch_tensor(struct torch_file *tf, pickle_ref r, struct torch_tensor *out, const char **why)
 {
 	const struct pickle *p = tf->pickle;
-	pickle_ref args, callee = unwrap(p, r, &args);
+	pickle_ref args, callee;
 	char name[300];
 
 	*out = (struct torch_tensor){0};
+	callee = unwrap(p, r, &args, &out->requires_grad);
 	if (pickle_is_global(p, callee, "torch._utils", "_rebuild_tensor") ||
 	    pickle_is_global(p, callee, "torch._utils", "_rebuild_tensor_v2"))
 		return read_plain(tf, args, false, out, why);

@@ -37,6 +37,7 @@ struct torch_tensor {
 	uint64_t bytes;
 	pickle_ref storage; /* the key of its storage */
 	uint64_t first;	    /* its first element there */
+	bool requires_grad;
 };
 
 /*

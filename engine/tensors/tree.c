@@ -231,6 +231,7 @@ int tree_load(const struct tree_part *p, uint64_t off, uint64_t len, size_t max,
 	err = buf ? tree_read(p, buf, (size_t)len, off) : -ENOMEM;
 	if (err)
 		return err;
+	p->tree->loaded += len;
 	buf[len] = '\0';
 	*out = take_ptr(buf);
 	return 0;

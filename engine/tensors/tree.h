@@ -24,7 +24,9 @@ struct tree_file {
 struct tree {
 	struct tree_file *list; /* in the order of the bytes of their paths */
 	size_t nr, room;
-	bool single; /* it is one file: what is beside that does not count */
+	bool single;	 /* it is one file: what is beside that does not count */
+	size_t nr_named; /* files with a name of torch.save or safetensors (read.h) */
+	uint64_t loaded; /* bytes, by tree_load */
 	/* private */
 	int dir; /* of the checkpoint, or of the single file */
 	int fd;	 /* the file that is open, with its number */

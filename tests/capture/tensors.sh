@@ -41,7 +41,8 @@ s.register_shards({
 	2: ("w", 2 * MB, "F32", TENSOR, (1024, 1024), (0, 0), (512, 1024)),
 	3: ("opt\x01\xe9\udcff", 4, "BF16", TENSOR, (2,), (0,), (2,)),
 	4: ("args", 100, "U8", OBJECT, (), (), ()),
-	5: ("s", 5000, "U8", STORAGE, (), (), ())})
+	5: ("s", 5000, "U8", STORAGE, (), (), ()),
+	6: ("v", 4, "BF16", TENSOR, (2,), (0,), (2,))})
 w1, w2, small, args, raw = data(1, 2 * MB), data(2, 2 * MB), b"abcd", data(4, 100), data(5, 5000)
 
 os.mkdir(mnt + "/step-1")
@@ -77,6 +78,21 @@ found = {t["name"]: t for t in json.loads(index)["tensors"]}
 assert status == 0 and len(found) == 2, (status, index)
 assert found["w"]["shape"] == [1024, 1024] and found["w"]["state"] == "complete", found["w"]
 assert [(p["at"], p["bytes"], p["offset"]) for p in found["w"]["pieces"]] == [(0, 2 * MB, [0, 0]), (4096, 2 * MB, [512, 0])]
+
+small_one = next(t for n, t in found.items() if n != "w")
+assert small_one["xxh3"] == digests["step-1"][1] and "xxh3" not in found["w"], found
+
+# A whole tensor in each of two files is not one tensor twice: nobody says that these are replicas.
+os.mkdir(mnt + "/two")
+for nr in range(2):
+	with open(mnt + "/two/__%d_0.distcp" % nr, "wb", 0) as f:
+		s.write(f, (6, 0, 0, 4, b"abcd" if nr else b"efgh"))
+		s.capture()
+commit("two")
+status, index = ckptfs("tensors", "--json", back + "/two")
+both = json.loads(index)["tensors"]
+assert [(t["scope"], t["pieces"][0]["path"]) for t in both] == [("__%d_0.distcp" % n,) * 2 for n in (0, 1)], both
+assert [t["xxh3"] for t in both] == digests["two"] and len(set(digests["two"])) == 2, both
 
 # A file of it is changed, another replaced, the third stays.
 with open(mnt + "/step-1/__0_0.distcp", "r+b", 0) as f:

@@ -166,12 +166,44 @@ hole("outside", "../x is missing", tensors, {**whole, ("w", (4,)): ("../x", 0, 9
 hole("item", "missing", tensors, whole, {**files, "__1_0.distcp": bytes(len(two))})
 
 hole("large", "too large to be true", {"w": ((1 << 40, 1 << 40), [])}, {}, {})
+# An empty chunk takes the place of no other.
+empty = item(b"")
+status, index = dcp(
+    "empty_chunk",
+    {"w": ((8,), [*chunks, ((2,), (0,))])},
+    {**whole, ("w", (2,)): ("__2_0.distcp", 0, len(empty))},
+    {**files, "__2_0.distcp": empty},
+)
+assert status == 0 and index["tensors"][0]["state"] == "complete", index
+# Items that lie on one another may make a reader read the same bytes again and again, but not long.
+many = {f"w{n:05}": ((4,), [((0,), (4,))]) for n in range(5000)}
+place = ("__0_0.distcp", 0, len(one))
+status, index = dcp(
+    "one_item", many, dict.fromkeys([(n, (0,)) for n in many], place), {place[0]: one}
+)
+assert status == 0 and len(index["tensors"]) == 5000, index
 # What is compressed is there, but nothing in it can be described.
 status, index = dcp("zstd", tensors, whole, files, ["zstd"])
 assert status == 0 and index["tensors"][0]["state"] == "opaque", index
 assert "compressed" in index["opaque"][0]["reason"] and len(index["opaque"]) == 1, index
 status, index = dcp("zstd_cut", tensors, whole, {**files, "__1_0.distcp": two[:-9]}, ["zstd"])
 assert status == 1 and "is cut off" in index["tensors"][0]["state"], index
+
+# --- ZeRO ---
+
+# Ranks that cannot be, and files that are none, for each of many model-parallel ranks.
+os.mkdir(DIR + "/zero")
+for rank in 1, 4294967295, 1 << 70:
+    with open(f"{DIR}/zero/zero_pp_rank_{rank}_mp_rank_00_optim_states.pt", "wb") as file:
+        file.write(b"no zip")
+for mp in range(1, 5000):
+    with open(f"{DIR}/zero/zero_pp_rank_0_mp_rank_{mp}_optim_states.pt", "wb"):
+        pass
+status, index = look(DIR + "/zero")
+reasons = [o["reason"] for o in index["opaque"]]
+assert status == 1 and reasons.count("the optimizer states of rank 0 are missing") == 1, reasons
+assert len(reasons) == 5003 and not index["tensors"], len(reasons)
+
 # --- safetensors ---
 
 

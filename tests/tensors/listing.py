@@ -182,6 +182,16 @@ for placements in (
     describe([3, 3], *placements)  # unknown, or not what the files hold
     assert [name for _, name in names("tc")] == ["w (local part)"] * 2, placements
 
+# Whether training changes a tensor.
+grad = Call(function("torch._utils", "_rebuild_parameter"), part, True, None)
+fixed = Call(function("torch._utils", "_rebuild_parameter"), part, False, None)
+torch_save({"grad": grad, "fixed": fixed, "plain": part}, "grad.pt")
+assert [t["name"] for t in index("grad.pt")["tensors"] if t.get("requires_grad")] == ["grad"]
+
+# A view of the same length in another form comes between two tensors that are tied.
+torch_save({"a": part, "b": tensor(weight, [16]), "c": part}, "between.pt")
+assert [t.get("alias") for t in index("between.pt")["tensors"]] == [None, None, "a"]
+
 # What is no checkpoint, and what is not there.
 os.mkdir("empty")
 status, out, err = run("empty")
