@@ -10,7 +10,7 @@
 #include "engine/tensors/pickle.h"
 
 #define DEPTH_MAX 16
-#define ASK_MAX	  20000
+#define ASK_MAX	  500 /* values may be shared, and hold themselves */
 
 struct asking {
 	const struct pickle *p;
