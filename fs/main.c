@@ -32,6 +32,7 @@ static const struct {
 	{"", &verb_top, "[MOUNTPOINT]"},
 	{"", &verb_verify, "PATH"},
 	{"", &verb_tensors, "PATH"},
+	{"", &verb_export, "UNIT DST"},
 	{"Act", &verb_wait, "PATH"},
 	{"", &verb_commit, "PATH"},
 	{"", &verb_drain, "MOUNTPOINT"},

@@ -228,6 +228,12 @@
 /* ls and latest */
 #define MSG_LS_COVERED "what is hidden below %s cannot be seen: it lies in %s, which a mount covers. The rest is listed; unmount it, then `ckptfs ls --all` or `ckptfs fsck` show it"
 #define MSG_TENSORS_MISSING "'%s' is committed, and not all of its tensors are in its files: %s. %lld parts are missing; `ckptfs tensors` lists them. If a program means to save all, look at what each rank has written. This is told once for each directory"
+#define MSG_VIEW_WRONG "there is no such view '%s': %s. `ckptfs export --help` lists the words"
+#define MSG_EXPORT_PARTIAL "not all tensors of %s that are asked for can be shown whole: %zu cannot, see above. Nothing was written. Choose by only= or scope=, or give --partial to write the others"
+#define MSG_EXPORT_NOTHING "%s has no tensor that the view '%s' can show. Nothing was written; `ckptfs tensors` lists what it has"
+#define MSG_EXPORT_EXISTS "%s is there already. Nothing was written; remove it, or give another name"
+#define MSG_EXPORT_BUSY "another export to %s is running. Nothing was written; wait for it"
+#define MSG_EXPORT_FAILED "the export of %s to %s failed: %s. What is written stays hidden beside it; the same command goes on from there"
 #define MSG_TENSORS_NOT_KEPT "the index of %s is not kept: %s. Nothing was changed"
 #define MSG_TENSORS_UNREADABLE "the tensors of %s cannot be listed: %s. Nothing was changed"
 #define MSG_LATEST_NONE "there is no checkpoint at or below %s. One that is being saved does not count before it is committed: `ckptfs ls` shows it"

@@ -32,7 +32,7 @@ struct verb {
 
 extern const struct verb verb_mount, verb_umount, verb_init, verb_status, verb_version, verb_verify,
 	verb_wait, verb_why, verb_top, verb_doctor, verb_fsck, verb_ls, verb_latest, verb_commit,
-	verb_drain, verb_completion, verb_tensors;
+	verb_drain, verb_completion, verb_tensors, verb_export;
 
 /* Prints "ckptfs: TEXT" on stderr. */
 void complain(const char *text);

@@ -3,7 +3,7 @@
 
     client/ckptfs_abi.h <- engine/base <- engine/{format,config,metrics,liveness} <- engine/rule
     <- engine/{gen,backing} <- engine/{cache,coord} <- engine/{content,tensors}
-    <- engine/flush <- engine/unit
+    <- engine/{flush,views} <- engine/unit
     <- engine/capture <- engine/engine.* <- fs/
     client/{ckptfs_abi,cuda_driver}.h <- client/
 
@@ -30,6 +30,7 @@ RANKS = {
     "engine/coord": 4,
     "engine/content": 5,
     "engine/tensors": 5,
+    "engine/views": 6,
     "engine/flush": 6,
     "engine/unit": 7,
     "engine/capture": 8,
@@ -47,6 +48,7 @@ FS_MAY = {
     "engine/tensors/digest.h",
     "engine/tensors/read.h",
     "engine/tensors/stored.h",
+    "engine/views/view.h",
     "engine/format/commit.h",
 }
 ABOUT_FUSE = re.compile(r"fuse")

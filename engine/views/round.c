@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/views/round.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/tensors/types.h"
+
+#define BLOCK	   ((size_t)64 << 10) /* elements */
+#define BF16_BYTES 2
+
+bool round_can(const char *dtype)
+{
+	return !strcmp(dtype, "F64") || !strcmp(dtype, "F32") || !strcmp(dtype, "F16");
+}
+
+static uint16_t round_float(float value)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	if (isnan(value))
+		return (uint16_t)(bits >> 16 | 0x40); /* a NaN whose upper bits alone are kept */
+	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/*
+ * Rounding twice may go wrong where the first result is a tie. So the float in between is made odd
+ * if it is not exact: then it is no tie, and lies on the same side.
+ */
+uint16_t round_to_bf16(double value)
+{
+	float f = (float)value;
+	uint32_t bits;
+
+	if (isnan(value) || isinf(f) || (double)f == value)
+		return round_float(f);
+	memcpy(&bits, &f, sizeof(bits));
+	bits -= fabs((double)f) > fabs(value); /* the next one towards 0 */
+	bits |= 1;
+	memcpy(&f, &bits, sizeof(bits));
+	return round_float(f);
+}
+
+/* 2 to the power of @n, which a float has. */
+static float power_of_2(int n)
+{
+	uint32_t bits = (uint32_t)(n + 127) << 23;
+	float value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+static float half_to_float(uint16_t h)
+{
+	unsigned exponent = h >> 10 & 31, fraction = h & 1023;
+	float value = exponent == 31 ? (fraction ? NAN : INFINITY)
+		      : exponent     ? (float)(fraction | 1024) * power_of_2((int)exponent - 25)
+				     : (float)fraction * power_of_2(-24);
+
+	return h & 0x8000 ? -value : value;
+}
+
+static void round_all(uint16_t *to, const char *from, size_t nr, unsigned bits)
+{
+	for (size_t i = 0; i < nr; i++) {
+		union {
+			double d;
+			float f;
+			uint16_t h;
+		} u;
+
+		memcpy(&u, from + i * (bits / 8), bits / 8);
+		to[i] = bits == 64   ? round_to_bf16(u.d)
+			: bits == 32 ? round_float(u.f)
+				     : round_float(half_to_float(u.h));
+	}
+}
+
+int round_read(const struct gather *g, const char *dtype, void *buf, size_t len, uint64_t off,
+	       const struct view_source *src)
+{
+	unsigned bits = type_bits(dtype), size = bits / 8;
+	__cleanup_free char *from = malloc(BLOCK * size);
+	__cleanup_free uint16_t *to = malloc(BLOCK * BF16_BYTES);
+	char *at = buf;
+	int err = from && to ? 0 : -ENOMEM;
+
+	while (len && !err) {
+		uint64_t first = off / BF16_BYTES;
+		size_t skip = off % BF16_BYTES, nr = (skip + len + 1) / BF16_BYTES, n;
+
+		nr = nr < BLOCK ? nr : BLOCK;
+		n = nr * BF16_BYTES - skip < len ? nr * BF16_BYTES - skip : len;
+		err = gather_read(g, from, nr * size, first * size, src);
+		if (err)
+			break;
+		round_all(to, from, nr, bits);
+		memcpy(at, (char *)to + skip, n);
+		at += n;
+		off += n;
+		len -= n;
+	}
+	return err;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/views/spec.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/cleanup.h"
+#include "engine/base/spelling.h"
+#include "engine/tensors/tree.h"
+
+#define MAX_DEFAULT 5000000000 /* what Hugging Face calls 5GB */
+#define MASTER	    "fp32."
+
+static const char *const keys[] = {"part", "only", "scope", "strip", "max", "dtype"};
+static const char *const parts[] = {[PART_MODEL] = "model",
+				    [PART_OPTIMIZER] = "optimizer",
+				    [PART_OTHER] = "other",
+				    "all",
+				    "master"};
+static const char *const kinds[] = {"safetensors"};
+static const char *const dtypes[] = {"bf16"};
+
+enum { PART_ALL = PART_OTHER + 1, PART_MASTER };
+
+/* The index of @word in @list, or -1: then @why says so, and which word is nearest. */
+static int find(const char *word, const char *const *list, size_t nr, const char *what,
+		char why[SPEC_WHY_MAX])
+{
+	size_t best = 0, least = spelling_limit(word) + 1, len;
+
+	for (size_t i = 0; i < nr; i++)
+		if (!strcmp(word, list[i]))
+			return (int)i;
+	len = (size_t)snprintf(why, SPEC_WHY_MAX, "'%.64s' is no %s of a view; there %s", word,
+			       what, nr > 1 ? "are" : "is");
+	for (size_t i = 0; i < nr; i++)
+		len += (size_t)snprintf(why + len, SPEC_WHY_MAX - len, "%s %s", i ? "," : "",
+					list[i]);
+	for (size_t i = 0; i < nr; i++) {
+		size_t d = spelling_distance(word, list[i]);
+
+		if (d >= least)
+			continue;
+		least = d;
+		best = i + 1;
+	}
+	if (best)
+		snprintf(why + len, SPEC_WHY_MAX - len, ". Is '%s' meant?", list[best - 1]);
+	return -1;
+}
+
+/* "5G", "500MB", "1000": K, M, G and T are powers of 1000, as Hugging Face has them. */
+static bool read_size(const char *text, uint64_t *size)
+{
+	static const char units[] = "KMGT";
+	const char *unit;
+	char *end;
+	uint64_t factor = 1;
+
+	if (!isdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	*size = strtoull(text, &end, 10);
+	unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+	for (const char *u = units; unit && u <= unit; u++)
+		factor *= 1000;
+	end += unit != NULL;
+	end += toupper((unsigned char)*end) == 'B';
+	return !errno && !*end && *size && !__builtin_mul_overflow(*size, factor, size);
+}
+
+static int bad(char why[SPEC_WHY_MAX], const char *text, const char *value)
+{
+	snprintf(why, SPEC_WHY_MAX, text, value);
+	return -EINVAL;
+}
+
+static int take_part(struct view_spec *s, const char *value, char why[SPEC_WHY_MAX])
+{
+	int i = find(value, parts, ARRAY_SIZE(parts), "part", why);
+
+	if (i < 0)
+		return -EINVAL;
+	s->all = i == PART_ALL;
+	s->master = i == PART_MASTER;
+	s->part = s->master ? PART_OPTIMIZER : s->all ? PART_MODEL : (enum index_part)i;
+	return 0;
+}
+
+static int take_value(struct view_spec *s, int key, const char *value, char why[SPEC_WHY_MAX])
+{
+	switch (key) {
+	case 0:
+		return take_part(s, value, why);
+	case 1:
+		if (s->nr_only == SPEC_GLOBS)
+			return bad(why, "there are too many only=, at '%s'", value);
+		s->only[s->nr_only++] = value;
+		return 0;
+	case 2:
+		s->scope = value;
+		return 0;
+	case 3:
+		s->strip = value;
+		return 0;
+	case 4:
+		return read_size(value, &s->max) ? 0
+						 : bad(why, "max=%s is no size such as 5G", value);
+	default:
+		s->bf16 = true;
+		return find(value, dtypes, ARRAY_SIZE(dtypes), "dtype", why) < 0 ? -EINVAL : 0;
+	}
+}
+
+static int take(struct view_spec *s, char *word, char why[SPEC_WHY_MAX])
+{
+	char *value = strchr(word, '=');
+	int key;
+
+	if (!value)
+		return find(word, kinds, ARRAY_SIZE(kinds), "form", why) < 0 ? -EINVAL : 0;
+	*value++ = '\0';
+	key = find(word, keys, ARRAY_SIZE(keys), "word", why);
+	if (key < 0)
+		return -EINVAL;
+	if (!*value)
+		return bad(why, "%s= has no value", word);
+	return take_value(s, key, value, why);
+}
+
+int view_spec_parse(struct view_spec *s, const char *text, char why[SPEC_WHY_MAX])
+{
+	size_t len = strlen(text);
+	char *word, *next;
+	int err = 0;
+
+	*s = (struct view_spec){.part = PART_MODEL, .max = MAX_DEFAULT, .scope = "", .strip = ""};
+	if (!len || len > SPEC_TEXT_MAX)
+		return bad(why, "a view is said by 1 to %s bytes", "255");
+	memcpy(s->text, text, len + 1);
+	for (word = s->text; word && !err; word = next) {
+		next = strchr(word, ',');
+		if (next)
+			*next++ = '\0';
+		err = take(s, word, why);
+	}
+	return err;
+}
+
+bool view_spec_wants(const struct view_spec *s, const struct index_tensor *t, const char *name)
+{
+	bool matches = !s->nr_only;
+
+	if (!s->all && t->part != s->part)
+		return false;
+	if (s->master && strncmp(t->name, MASTER, strlen(MASTER)) != 0)
+		return false;
+	if (*s->scope && strcmp(s->scope, t->scope) != 0 &&
+	    strcmp(s->scope, path_name(t->scope)) != 0)
+		return false;
+	for (unsigned i = 0; i < s->nr_only && !matches; i++)
+		matches = !fnmatch(s->only[i], name, 0);
+	return matches;
+}
+
+const char *view_spec_name(const struct view_spec *s, const struct index_tensor *t)
+{
+	const char *name = t->name;
+	size_t len = strlen(s->strip);
+
+	if (s->master && !strncmp(name, MASTER, strlen(MASTER)))
+		name += strlen(MASTER);
+	return len && !strncmp(name, s->strip, len) && name[len] ? name + len : name;
+}
