@@ -8,39 +8,47 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/tensors/stored.h"
 
 #define ANSWER_MAX 8192
 
-/* Runs the process for @c, with its answer in a pipe. -errno. */
-static int spawn(struct indexer *x, const struct committed *c, int out)
+/* What such a process is given. */
+struct task {
+	int dir, answer; /* answer: the writing end of a pipe */
+	int out;	 /* for the index; -1: it is kept */
+	uid_t uid;
+	gid_t gid;
+};
+
+/* Starts the process. -errno. */
+static int spawn(const struct task *t, pid_t *pid)
 {
-	char uid[16], gid[16], *argv[] = {INDEX_PROCESS, uid, gid, NULL};
+	char uid[16], gid[16], show[] = "show", name[] = INDEX_PROCESS;
+	char *argv[] = {name, uid, gid, t->out >= 0 ? show : NULL, NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
 	sigset_t none;
 	int err;
-	LOCK_SCOPE(&x->lock);
 
-	if (x->ending)
-		return -ECANCELED;
-	snprintf(uid, sizeof(uid), "%u", (unsigned)c->owner.uid);
-	snprintf(gid, sizeof(gid), "%u", (unsigned)c->owner.gid);
+	snprintf(uid, sizeof(uid), "%u", (unsigned)t->uid);
+	snprintf(gid, sizeof(gid), "%u", (unsigned)t->gid);
 	sigemptyset(&none);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setsigmask(&attr, &none);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&actions, out, 1);
+	posix_spawn_file_actions_adddup2(&actions, t->answer, 1);
 	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-	posix_spawn_file_actions_adddup2(&actions, c->fd, INDEX_DIR_FD);
-	err = posix_spawn(&x->child, "/proc/self/exe", &actions, &attr, argv, environ);
-	if (err)
-		x->child = 0;
+	posix_spawn_file_actions_adddup2(&actions, t->dir, INDEX_DIR_FD);
+	if (t->out >= 0)
+		posix_spawn_file_actions_adddup2(&actions, t->out, INDEX_OUT_FD);
+	err = posix_spawn(pid, "/proc/self/exe", &actions, &attr, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attr);
 	return -err;
@@ -94,6 +102,23 @@ static void tell(struct indexer *x, const struct committed *c, const char *answe
 	json_decref(o);
 }
 
+/* Starts the process for @c, unless the thread is to end. */
+static int spawn_for(struct indexer *x, const struct committed *c, int answer)
+{
+	struct task t = {.dir = c->fd,
+			 .answer = answer,
+			 .out = -1,
+			 .uid = c->owner.uid,
+			 .gid = c->owner.gid};
+	int err;
+	LOCK_SCOPE(&x->lock);
+
+	err = x->ending ? -ECANCELED : spawn(&t, &x->child);
+	if (err)
+		x->child = 0;
+	return err;
+}
+
 static int index_one(struct indexer *x, const struct committed *c)
 {
 	char answer[ANSWER_MAX];
@@ -101,7 +126,7 @@ static int index_one(struct indexer *x, const struct committed *c)
 
 	if (pipe2(fds, O_CLOEXEC))
 		return -errno;
-	err = spawn(x, c, fds[1]);
+	err = spawn_for(x, c, fds[1]);
 	close(fds[1]);
 	if (!err) {
 		read_answer(fds[0], answer, sizeof(answer));
@@ -111,6 +136,60 @@ static int index_one(struct indexer *x, const struct committed *c)
 		return 0;
 	}
 	close(fds[0]);
+	return err;
+}
+
+/* What the answer says: 0 or -errno. */
+static int error_of(const char *answer)
+{
+	json_t *o = json_loads(answer, 0, NULL);
+	int err = o ? -(int)json_get_int(o, "errno", json_object_get(o, "tensors") ? 0 : EIO)
+		    : -ETIMEDOUT; /* it was ended */
+
+	json_decref(o);
+	return err;
+}
+
+/* Fills *@out from the file @fd, which the process has written. */
+static int parse(int fd, struct index **out)
+{
+	FILE *in = lseek(fd, 0, SEEK_SET) ? NULL : fdopen(dup(fd), "r");
+	int err = in ? index_create(out) : -ENOMEM;
+
+	if (!err)
+		err = index_parse(*out, in);
+	if (in)
+		fclose(in);
+	return err == -EBADMSG ? -EIO : err;
+}
+
+int indexer_read(int dir, uid_t uid, gid_t gid, struct index **out)
+{
+	__cleanup_fd int text = memfd_create("ckptfs-index", MFD_CLOEXEC);
+	struct task t = {.dir = dir, .out = text, .uid = uid, .gid = gid};
+	char answer[ANSWER_MAX];
+	int fds[2], err;
+	pid_t pid;
+
+	*out = NULL;
+	if (text < 0 || pipe2(fds, O_CLOEXEC))
+		return -errno;
+	t.answer = fds[1];
+	err = spawn(&t, &pid);
+	close(fds[1]);
+	if (!err) {
+		read_answer(fds[0], answer, sizeof(answer));
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		err = error_of(answer);
+	}
+	close(fds[0]);
+	if (!err)
+		err = parse(text, out);
+	if (err) {
+		index_destroy(*out);
+		*out = NULL;
+	}
 	return err;
 }
 

@@ -11,11 +11,13 @@
 
 #include "engine/base/worker.h"
 #include "engine/engine.h"
+#include "engine/tensors/index.h"
 
 #define INDEX_DEADLINE_S 60
 #define INDEX_MEMORY	 ((rlim_t)2 << 30)
 #define INDEX_PROCESS	 "ckptfs-index" /* its argv[0] */
 #define INDEX_DIR_FD	 3		/* in it: the checkpoint's directory */
+#define INDEX_OUT_FD	 4		/* in it, if it is not to keep the index: where it goes */
 
 struct indexer {
 	struct engine *engine;
@@ -31,7 +33,16 @@ int indexer_start(struct indexer *x, struct engine *en);
 /* Ends it, and what it runs. What has not been read yet is left out. Before engine_stop. */
 void indexer_stop(struct indexer *x);
 
-/* The process: argv are its name, a uid and a gid. Prints what it has found, as a JSON object. */
+/*
+ * Reads the index of the directory @dir by such a process, which has the rights of that user. 0 and
+ * the index; or -errno, of the process or of its reading. Any thread.
+ */
+int indexer_read(int dir, uid_t uid, gid_t gid, struct index **out);
+
+/*
+ * The process: argv are its name, a uid and a gid, and "show" if it is to print the index and not to
+ * keep it. Prints what it has found on standard output, as a JSON object.
+ */
 int indexer_child(int argc, char **argv);
 
 #endif

@@ -63,22 +63,31 @@ static void describe_first(const struct index *ix, char *text, size_t size)
 		}
 }
 
-static int make_index(struct index *ix, int *keep_err)
+static int make_index(struct index **ix, bool show, int *keep_err)
 {
 	struct tree tree;
 	int err = tree_open_dir(&tree, INDEX_DIR_FD);
 
 	if (!err)
-		err = index_read(ix, &tree);
-	if (!err)
-		*keep_err = index_keep(ix, tree.dir);
+		err = index_of(ix, &tree, !show);
+	if (!err && !show)
+		*keep_err = index_keep(*ix, tree.dir);
 	tree_close(&tree);
 	return err;
 }
 
+static int print_index(const struct index *ix)
+{
+	FILE *out = fdopen(INDEX_OUT_FD, "w");
+	int err = out ? index_print(ix, "", out) : -EBADF;
+
+	return out && fclose(out) ? -EIO : err;
+}
+
 int indexer_child(int argc, char **argv)
 {
-	int err = argc == 3 ? 0 : -EINVAL, keep_err = 0;
+	bool show = argc == 4;
+	int err = argc == 3 || show ? 0 : -EINVAL, keep_err = 0;
 	char first[1024] = "";
 	struct index *ix = NULL;
 	json_t *o;
@@ -88,12 +97,12 @@ int indexer_child(int argc, char **argv)
 		err = become_owner((uid_t)strtoul(argv[1], NULL, 10),
 				   (gid_t)strtoul(argv[2], NULL, 10));
 	if (!err)
-		err = index_create(&ix);
-	if (!err)
-		err = make_index(ix, &keep_err);
+		err = make_index(&ix, show, &keep_err);
+	if (!err && show)
+		err = print_index(ix);
 	if (!err)
 		describe_first(ix, first, sizeof(first));
-	o = err ? json_pack("{s:s}", "error", strerror(-err))
+	o = err ? json_pack("{s:s, s:i}", "error", strerror(-err), "errno", -err)
 		: json_pack("{s:I, s:I, s:o, s:s}", "tensors", (json_int_t)ix->nr, "missing",
 			    (json_int_t)index_nr_missing(ix), "first", json_text(first), "kept",
 			    keep_err ? strerror(-keep_err) : "yes");

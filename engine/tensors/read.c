@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/tensors/stored.h"
 
 /* What may hold tensors, but in a form that ckptfs does not read. */
 static const struct {
@@ -96,4 +97,23 @@ int index_read(struct index *ix, struct tree *t)
 	if (!err)
 		err = note_closed(ix, t);
 	return err ? err : index_finish(ix);
+}
+
+int index_of(struct index **out, struct tree *t, bool anew)
+{
+	int err = index_create(out);
+
+	if (!err && !anew && !index_load(*out, t))
+		return 0;
+	if (!err && !anew) { /* half of it may have been taken */
+		index_destroy(*out);
+		err = index_create(out);
+	}
+	if (!err)
+		err = index_read(*out, t);
+	if (err) {
+		index_destroy(*out);
+		*out = NULL;
+	}
+	return err;
 }

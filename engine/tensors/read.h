@@ -18,6 +18,12 @@
  */
 int index_read(struct index *ix, struct tree *t);
 
+/*
+ * Makes the index of @t: takes what is kept beside its commit file (stored.h), unless @anew, or
+ * there is nothing that can be used; else as index_read. *@out is NULL after an error.
+ */
+int index_of(struct index **out, struct tree *t, bool anew);
+
 /* The readers, in this order: a reader before another may take what that would describe worse. */
 int read_dcp(struct index *ix, struct tree *t);
 int read_zero(struct index *ix, struct tree *t);

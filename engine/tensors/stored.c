@@ -51,6 +51,8 @@ static json_t *piece_to_json(const struct index_tensor *t, const struct index_pi
 	json_object_set_new(o, "bytes", json_integer((json_int_t)p->bytes));
 	if (p->from)
 		json_object_set_new(o, "from", json_integer((json_int_t)p->from));
+	if (p->unreachable)
+		json_object_set_new(o, "unreachable", json_string(p->unreachable));
 	json_object_set_new(o, "offset", numbers(p->box, t->ndim));
 	json_object_set_new(o, "length", numbers(p->box + t->ndim, t->ndim));
 	return o;
@@ -263,8 +265,8 @@ int index_keep(const struct index *ix, int dir)
 /* What is read of the kept text, a line at a time. */
 struct loading {
 	struct index *ix;
-	const struct tree *tree;
-	XXH3_state_t *state;
+	const struct tree *tree; /* NULL: the text says what is there */
+	XXH3_state_t *state;	 /* of index_load */
 	FILE *in;
 	char *line; /* without its newline */
 	size_t room;
@@ -311,8 +313,10 @@ static int load_piece(struct loading *l, struct index_tensor *t, const json_t *o
 	for (unsigned i = 0; i < t->ndim; i++)
 		if (box[i] > INT64_MAX - box[t->ndim + i])
 			return -EBADMSG;
-	f = tree_find(l->tree, path);
-	if (!f)
+	f = l->tree ? tree_find(l->tree, path) : NULL;
+	if (!l->tree)
+		p.unreachable = json_object_get(o, "unreachable") ? "cannot be read" : NULL;
+	else if (!f)
 		p.unreachable = "is missing";
 	else if (p.at > f->size || p.bytes > f->size - p.at)
 		p.unreachable = "is cut off";
@@ -367,7 +371,7 @@ static int next_line(struct loading *l)
 
 	if (len <= 0 || (size_t)len > INDEX_LINE_MAX || l->line[len - 1] != '\n')
 		return ferror(l->in) ? -EIO : -EBADMSG;
-	if (strncmp(l->line, DIGEST_LINE, strlen(DIGEST_LINE)))
+	if (l->state && strncmp(l->line, DIGEST_LINE, strlen(DIGEST_LINE)))
 		XXH3_128bits_update(l->state, l->line, (size_t)len);
 	l->line[len - 1] = '\0';
 	return strlen(l->line) == (size_t)len - 1 ? 0 : -EBADMSG;
@@ -398,6 +402,31 @@ static int load_section(struct loading *l, int (*load)(struct loading *l, const 
 	return err ? err : strcmp(l->line, end) ? -EBADMSG : 0;
 }
 
+/* The two lists, of which the second ends with @end. */
+static int load_lists(struct loading *l, const char *end)
+{
+	int err = expect(l, "\"tensors\": [");
+
+	if (!err)
+		err = load_section(l, load_tensor, "],");
+	if (!err)
+		err = expect(l, "\"opaque\": [");
+	return err ? err : load_section(l, load_opaque, end);
+}
+
+int index_parse(struct index *ix, FILE *in)
+{
+	struct loading l = {.ix = ix, .in = in};
+	int err = expect(&l, "{");
+
+	for (unsigned i = 0; i < 3 && !err; i++) /* format, version, unit */
+		err = next_line(&l);
+	if (!err)
+		err = load_lists(&l, "]");
+	free(l.line);
+	return err ? err : index_finish(ix);
+}
+
 /* All that stands there, by the order of lines that index_keep writes. */
 static int load_lines(struct loading *l)
 {
@@ -413,13 +442,7 @@ static int load_lines(struct loading *l)
 	if (!err && expect(l, text))
 		return -ENODATA; /* of another commit */
 	if (!err)
-		err = expect(l, "\"tensors\": [");
-	if (!err)
-		err = load_section(l, load_tensor, "],");
-	if (!err)
-		err = expect(l, "\"opaque\": [");
-	if (!err)
-		err = load_section(l, load_opaque, "],");
+		err = load_lists(l, "],");
 	to_hex(XXH3_128bits_digest(l->state), hex);
 	snprintf(text, sizeof(text), DIGEST_LINE "%s\"", hex);
 	return err ? err : expect(l, text);

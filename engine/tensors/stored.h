@@ -42,6 +42,9 @@
 /* Writes it as JSON for a program. 0 or -EIO. */
 int index_print(const struct index *ix, const char *unit, FILE *out);
 
+/* Fills @ix, which is empty, from what index_print has written, and finishes it. As index_load. */
+int index_parse(struct index *ix, FILE *in);
+
 /*
  * Keeps @ix, which was read from the committed checkpoint @dir, in it. The time of @dir stays what
  * it was. 0; -ENODATA: no commit file is there; -EFBIG: beyond the limits above; or -errno.

@@ -20,7 +20,6 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/message.h"
 #include "engine/tensors/read.h"
-#include "engine/tensors/stored.h"
 #include "engine/views/view.h"
 #include "fs/cmd/cmd.h"
 #include "fs/show.h"
@@ -95,19 +94,6 @@ static int read_place(struct export *x, const char *place)
 	return 0;
 }
 
-static int fill(struct index **out, struct tree *tree)
-{
-	int err = index_create(out);
-
-	if (!err && index_load(*out, tree)) {
-		index_destroy(*out);
-		err = index_create(out);
-		if (!err)
-			err = index_read(*out, tree);
-	}
-	return err;
-}
-
 /* Opens the checkpoint, and makes the view. False: it has complained. */
 static bool make_view(struct export *x)
 {
@@ -116,9 +102,8 @@ static bool make_view(struct export *x)
 	int err = tree_open(&x->tree, x->unit);
 
 	if (!err)
-		err = fill(&ix, &x->tree);
+		err = index_of(&ix, &x->tree, false);
 	if (err) {
-		index_destroy(ix);
 		MESSAGE(text, TENSORS_UNREADABLE, x->unit, strerror(-err));
 		fail_verb(x->json, err, text);
 		return false;

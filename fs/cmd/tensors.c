@@ -132,28 +132,8 @@ static const char *why_not_kept(int err)
 			       : strerror(-err);
 }
 
-/* Takes what is kept beside the commit file, unless @anew; else reads the files. */
-static int fill(struct index **out, struct tree *tree, bool anew)
-{
-	struct index *ix = NULL;
-	int err = index_create(&ix);
-
-	if (!err && !anew) {
-		err = index_load(ix, tree);
-		anew = err && err != -ENOMEM;
-		if (anew) {
-			index_destroy(ix);
-			err = index_create(&ix);
-		}
-	}
-	if (!err && anew)
-		err = index_read(ix, tree);
-	*out = ix;
-	return err;
-}
-
 /* The index of what is at @path, with digests if they are needed. NULL: complained. */
-static struct index *index_of(struct asked *a, const char *path)
+static struct index *get_index(struct asked *a, const char *path)
 {
 	struct tree tree = TREE_CLOSED;
 	struct index *ix = NULL;
@@ -161,7 +141,7 @@ static struct index *index_of(struct asked *a, const char *path)
 	int err = tree_open(&tree, path);
 
 	if (!err)
-		err = fill(&ix, &tree, a->keep);
+		err = index_of(&ix, &tree, a->keep);
 	if (!err && (a->digest || a->redundancy)) {
 		a->progress = progress_line_start(false);
 		err = index_digest(ix, &tree, show_read, a);
@@ -184,7 +164,7 @@ static struct index *index_of(struct asked *a, const char *path)
 
 static int compare(struct asked *a, const char *path, const char *with)
 {
-	struct index *ix = index_of(a, path), *old = ix && with ? index_of(a, with) : NULL;
+	struct index *ix = get_index(a, path), *old = ix && with ? get_index(a, with) : NULL;
 	int status = EXIT_UNKNOWN;
 
 	if (ix && (old || !with) && !tensors_compare(ix, old, a->json))
@@ -196,7 +176,7 @@ static int compare(struct asked *a, const char *path, const char *with)
 
 static int list(struct asked *a, const char *path)
 {
-	struct index *ix = index_of(a, path);
+	struct index *ix = get_index(a, path);
 	int status;
 
 	if (!ix)
