@@ -22,6 +22,7 @@
 #include "fs/mountinfo.h"
 #include "fs/rundir.h"
 #include "fs/unmount.h"
+#include "fs/views.h"
 
 #define PIN_BUDGET   16384u
 #define OOM_SCORE    "-900"
@@ -329,7 +330,8 @@ static int prepare(struct daemon *d, struct error *e)
 	d->fs.label = d->label;
 	d->fs.tree = tree_create(&d->engine, pin_budget());
 	d->fs.requests = requests_create(&d->fs);
-	if (!d->fs.tree || !d->fs.requests)
+	d->fs.views = views_create(&d->fs);
+	if (!d->fs.tree || !d->fs.requests || !d->fs.views)
 		return FAIL(e, ENOMEM, MOUNT_REFUSED, o->mountpoint, ": ", strerror(ENOMEM));
 	err = engine_meet(&d->engine, d->label, d->run_dir, o->waits, o->arg, e);
 	if (!err)
@@ -391,6 +393,8 @@ static void tear_down(struct daemon *d)
 	indexer_stop(&d->indexer);
 	engine_stop(&d->engine);
 	copied_commit_finish(&d->fs);
+	if (d->fs.views)
+		views_destroy(d->fs.views);
 	tree_destroy(d->fs.tree);
 	requests_destroy(d->fs.requests);
 	engine_close(&d->engine);

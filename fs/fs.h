@@ -33,6 +33,7 @@ struct fs {
 	struct engine *engine;
 	struct tree *tree;
 	struct requests *requests;
+	struct views *views; /* views.h */
 	struct fuse_session *session;
 	const char *mountpoint; /* absolute */
 	unsigned major, minor;	/* its device number, set at the mount */

@@ -11,7 +11,7 @@
 
 #include "engine/base/worker.h"
 #include "engine/engine.h"
-#include "engine/tensors/index.h"
+#include "engine/tensors/read.h"
 
 #define INDEX_DEADLINE_S 60
 #define INDEX_MEMORY	 ((rlim_t)2 << 30)

@@ -9,6 +9,7 @@
 #include "fs/control_dir.h"
 #include "fs/data.h"
 #include "fs/fs.h"
+#include "fs/views.h"
 #include "fs/late_call.h"
 #include "fs/route.h"
 
@@ -63,6 +64,10 @@ static void op_getattr(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 	int err;
 
 	(void)fi; /* the node's pin, or any open handle of it, serves as well */
+	if (views_is(id)) {
+		views_getattr(req, id);
+		return;
+	}
 	if (control_is(id)) {
 		control_getattr(req, id);
 		return;
@@ -215,8 +220,8 @@ static void op_setattr(fuse_req_t req, fuse_ino_t id, struct stat *attr, int to_
 	struct node *n;
 	int err;
 
-	if (control_is(id)) {
-		fuse_reply_err(req, EPERM);
+	if (control_is(id) || views_is(id)) {
+		fuse_reply_err(req, views_is(id) ? EROFS : EPERM);
 		return;
 	}
 	n = req_node(req, id);
@@ -257,7 +262,7 @@ static void op_statfs(fuse_req_t req, fuse_ino_t id)
 	struct fs *fs = req_fs(req);
 	struct caller c = req_caller(req);
 	struct backing b = fs_as(fs, &c);
-	struct node *n = control_is(id) ? NULL : node_get(fs->tree, id);
+	struct node *n = control_is(id) || views_is(id) ? NULL : node_get(fs->tree, id);
 	struct node_fd nf;
 	struct statvfs sv;
 	int err;

@@ -18,6 +18,7 @@
 #include "fs/control_dir.h"
 #include "fs/fs.h"
 #include "fs/other_nodes.h"
+#include "fs/views.h"
 
 #define DENTS_BYTES 65536
 
@@ -52,7 +53,7 @@ static void op_opendir(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 	struct node *n;
 	int fd, err;
 
-	if (control_is(id)) {
+	if (control_is(id) || views_is(id)) {
 		control_opendir(req, fi);
 		return;
 	}
@@ -297,6 +298,10 @@ static void op_readdir(fuse_req_t req, fuse_ino_t id, size_t size, off_t off,
 	char *buf = requests_data_buffer();
 	int err;
 
+	if (views_is(id)) {
+		views_readdir(req, id, size, off);
+		return;
+	}
 	if (control_is(id)) {
 		control_readdir(req, size, off);
 		return;
@@ -319,7 +324,7 @@ static void op_readdir(fuse_req_t req, fuse_ino_t id, size_t size, off_t off,
 static void op_releasedir(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 {
 	struct fs *fs = req_fs(req);
-	struct handle *h = control_is(id) ? NULL : handle_get(fs->tree, fi->fh);
+	struct handle *h = control_is(id) || views_is(id) ? NULL : handle_get(fs->tree, fi->fh);
 
 	if (h) {
 		finish_handle(fs, h); /* the kernel's reference */
@@ -347,7 +352,7 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t id, int data_only, struct fus
 	struct caller c = req_caller(req);
 	struct handle *h;
 
-	if (control_is(id)) {
+	if (control_is(id) || views_is(id)) {
 		fuse_reply_err(req, 0);
 		return;
 	}

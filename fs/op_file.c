@@ -13,6 +13,7 @@
 #include "fs/open.h"
 #include "fs/other_nodes.h"
 #include "fs/route.h"
+#include "fs/views.h"
 
 /* The most that one request copies; a long copy could not be interrupted. */
 #define COPY_MAX ((size_t)128 << 20)
@@ -138,6 +139,10 @@ static void op_open(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 	struct node *n;
 	int err;
 
+	if (views_is(id)) {
+		views_open(req, id, fi);
+		return;
+	}
 	if (control_is(id)) {
 		control_open(req, id, fi);
 		return;
@@ -233,6 +238,10 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	struct node *dir;
 	int err;
 
+	if (views_is(parent)) {
+		fuse_reply_err(req, EROFS);
+		return;
+	}
 	if (control_is(parent) || control_is_name(parent, name)) {
 		fuse_reply_err(req, control_is(parent) ? EPERM : EISDIR);
 		return;
@@ -275,6 +284,10 @@ static void op_read(fuse_req_t req, fuse_ino_t id, size_t size, off_t off,
 	struct handle *h;
 	ssize_t n;
 
+	if (views_is(id)) {
+		views_read(req, size, off, fi);
+		return;
+	}
 	if (control_is(id)) {
 		control_read(req, size, off, fi);
 		return;
@@ -349,7 +362,7 @@ static void op_flush(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 	struct handle *h;
 	int err;
 
-	if (control_is(id)) {
+	if (control_is(id) || views_is(id)) {
 		fuse_reply_err(req, 0);
 		return;
 	}
@@ -370,6 +383,10 @@ static void op_release(fuse_req_t req, fuse_ino_t id, struct fuse_file_info *fi)
 {
 	struct caller c = req_caller(req);
 
+	if (views_is(id)) {
+		views_release(req, fi);
+		return;
+	}
 	if (control_is(id)) {
 		control_release(req, fi);
 		return;
@@ -386,7 +403,7 @@ static void op_fsync(fuse_req_t req, fuse_ino_t id, int data_only, struct fuse_f
 	struct handle *h;
 	int err;
 
-	if (control_is(id)) {
+	if (control_is(id) || views_is(id)) {
 		fuse_reply_err(req, 0);
 		return;
 	}
@@ -433,7 +450,7 @@ static void op_lseek(fuse_req_t req, fuse_ino_t id, off_t off, int whence,
 	struct handle *h;
 	off_t r;
 
-	if (control_is(id) || (whence != SEEK_HOLE && whence != SEEK_DATA)) {
+	if (control_is(id) || views_is(id) || (whence != SEEK_HOLE && whence != SEEK_DATA)) {
 		fuse_reply_err(req, EINVAL);
 		return;
 	}
@@ -464,7 +481,7 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t id_in, off_t off_in,
 	struct handle *in, *out;
 	ssize_t n;
 
-	if (control_is(id_in) || control_is(id_out)) {
+	if (control_is(id_in) || control_is(id_out) || views_is(id_in) || views_is(id_out)) {
 		fuse_reply_err(req, EXDEV); /* the kernel then copies by read and write */
 		return;
 	}

@@ -13,6 +13,7 @@
 #include "fs/control_file.h"
 #include "fs/data.h"
 #include "fs/fs.h"
+#include "fs/views.h"
 
 static void hello(fuse_req_t req, struct captures *cs, uid_t uid, uint64_t handle, const void *in)
 {
@@ -188,7 +189,7 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t id, unsigned cmd, void *arg,
 		on_control(req, cmd, fi->fh, in);
 		return;
 	}
-	if (control_is(id) || (cmd != CKPTFS_IOC_WRITE && !of_dir)) {
+	if (control_is(id) || views_is(id) || (cmd != CKPTFS_IOC_WRITE && !of_dir)) {
 		fuse_reply_err(req, ENOTTY);
 		return;
 	}

@@ -13,6 +13,7 @@
 #include "fs/fs.h"
 #include "fs/in_checkpoint.h"
 #include "fs/route.h"
+#include "fs/views.h"
 
 /* replies: entry, error. An absent name is not remembered: another node may make it. */
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -20,6 +21,10 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct fs *fs = req_fs(req);
 	struct node *dir;
 
+	if (views_is(parent)) {
+		views_lookup(req, parent, name);
+		return;
+	}
 	if (control_is(parent) || control_is_name(parent, name)) {
 		control_lookup(req, parent, name);
 		return;
@@ -35,11 +40,18 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	node_put(fs->tree, dir);
 }
 
+static void forget(struct fs *fs, uint64_t id, uint64_t count)
+{
+	if (views_is(id))
+		views_forget(fs, id, count);
+	else if (!control_is(id))
+		tree_forget(fs->tree, id, count);
+}
+
 /* replies: none */
 static void op_forget(fuse_req_t req, fuse_ino_t id, uint64_t nlookup)
 {
-	if (!control_is(id))
-		tree_forget(req_fs(req)->tree, id, nlookup);
+	forget(req_fs(req), id, nlookup);
 	fuse_reply_none(req);
 }
 
@@ -49,8 +61,7 @@ static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_dat
 	size_t i;
 
 	for (i = 0; i < count; i++)
-		if (!control_is(forgets[i].ino))
-			tree_forget(req_fs(req)->tree, forgets[i].ino, forgets[i].nlookup);
+		forget(req_fs(req), forgets[i].ino, forgets[i].nlookup);
 	fuse_reply_none(req);
 }
 
@@ -71,6 +82,10 @@ static bool place_begin(struct change_in *p, fuse_req_t req, const char *op, uin
 	int err;
 
 	*p = (struct change_in){.fs = req_fs(req), .caller = req_caller(req)};
+	if (views_is(dir)) {
+		fuse_reply_err(req, EROFS);
+		return false;
+	}
 	if (control_is(dir) || control_is_name(dir, name)) {
 		char text[MESSAGE_MAX];
 
@@ -227,7 +242,7 @@ static void op_link(fuse_req_t req, fuse_ino_t id, fuse_ino_t parent, const char
 	struct node_fd source;
 	int err;
 
-	if (control_is(id)) {
+	if (control_is(id) || views_is(id)) {
 		fuse_reply_err(req, EPERM);
 		return;
 	}
@@ -303,9 +318,13 @@ static void op_readlink(fuse_req_t req, fuse_ino_t id)
 	struct node_fd nf;
 	struct caller c = req_caller(req);
 	struct backing b = fs_as(fs, &c);
-	struct node *n = control_is(id) ? NULL : node_get(fs->tree, id);
+	struct node *n = control_is(id) || views_is(id) ? NULL : node_get(fs->tree, id);
 	int len = n ? tree_fd(fs->tree, &b, n, &nf) : -EINVAL;
 
+	if (views_is(id)) {
+		views_readlink(req, id);
+		return;
+	}
 	if (!len) {
 		len = backing_readlink(&b, nf.fd, target, PATH_MAX);
 		tree_fd_put(fs->tree, &nf);

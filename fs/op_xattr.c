@@ -9,6 +9,7 @@
 #include "fs/fs.h"
 #include "fs/has_commit_file.h"
 #include "fs/route.h"
+#include "fs/views.h"
 
 /* The node of the request, with a descriptor. False: the error was replied. */
 static bool begin(fuse_req_t req, const char *op, fuse_ino_t id, struct caller *c,
@@ -20,7 +21,7 @@ static bool begin(fuse_req_t req, const char *op, fuse_ino_t id, struct caller *
 	int err;
 
 	*c = req_caller(req);
-	if (control_is(id)) {
+	if (control_is(id) || views_is(id)) {
 		fuse_reply_err(req, EOPNOTSUPP);
 		return false;
 	}
@@ -175,7 +176,7 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t id, const char *name, size_t 
 	char key[XATTR_NAME_MAX + 1];
 	ssize_t len;
 
-	if (control_is(id) && is_acl(name)) {
+	if ((control_is(id) || views_is(id)) && is_acl(name)) {
 		fuse_reply_err(req, ENODATA);
 		return;
 	}

@@ -8,6 +8,7 @@
 #include "fs/copied_commit.h"
 #include "fs/fs.h"
 #include "fs/other_nodes.h"
+#include "fs/views.h"
 
 /* True for trouble with the backing, false for an answer that the caller may expect. */
 static bool is_trouble(int err)
@@ -147,6 +148,9 @@ void reply_entry(fuse_req_t req, const char *op, struct node *dir, const char *n
 
 	if (err == -ENOENT && copied_commit_is(name))
 		err = copied_commit_lookup(fs, &c, dir, name, &n, &stx);
+	if (err == -ENOENT && !strcmp(name, VIEWS_NAME) && !strcmp(op, "lookup") &&
+	    views_lookup_top(req, dir))
+		return;
 	if (err) {
 		reply_result(req, op, dir->id, name, gone_dir(fs, &c, dir, err));
 		return;

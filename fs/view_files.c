@@ -76,6 +76,21 @@ static void put(struct view_files *f, size_t path)
 	pthread_mutex_unlock(&f->lock);
 }
 
+static int open_one(void *files, size_t path)
+{
+	struct view_files *f = files;
+	int fd = f->nr_open < VIEW_FILES_OPEN ? get(f, path) : 0;
+
+	if (fd > 0)
+		put(f, path);
+	return fd < 0 ? fd : 0;
+}
+
+int view_files_open(struct view_files *f, size_t file)
+{
+	return view_each_path(f->view, file, open_one, f);
+}
+
 static int read_path(void *files, size_t path, void *buf, size_t len, uint64_t off)
 {
 	struct view_files *f = files;

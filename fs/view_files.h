@@ -29,6 +29,9 @@ int view_files_init(struct view_files *f, const struct view *v,
 		    int (*open)(void *arg, const char *path), void *arg);
 void view_files_finish(struct view_files *f);
 
+/* Opens those that have bytes of one of its files, as long as there is room. 0 or -errno. */
+int view_files_open(struct view_files *f, size_t file);
+
 /* By which the view reads: view_read(..., &src). */
 struct view_source view_files_source(struct view_files *f);
 

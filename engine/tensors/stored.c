@@ -303,6 +303,7 @@ static int load_piece(struct loading *l, struct index_tensor *t, const json_t *o
 	uint64_t box[2 * DIMS_MAX];
 	char path[COMMIT_PATH_MAX];
 	const struct tree_file *f;
+	const char *why;
 	struct index_piece p = {.path = path, .box = box};
 
 	if (!json_get_path(o, "path", "path_hex", path, sizeof(path)) ||
@@ -313,10 +314,13 @@ static int load_piece(struct loading *l, struct index_tensor *t, const json_t *o
 	for (unsigned i = 0; i < t->ndim; i++)
 		if (box[i] > INT64_MAX - box[t->ndim + i])
 			return -EBADMSG;
-	f = l->tree ? tree_find(l->tree, path) : NULL;
-	if (!l->tree)
-		p.unreachable = json_object_get(o, "unreachable") ? "cannot be read" : NULL;
-	else if (!f)
+	if (!l->tree) {
+		why = json_get_text(o, "unreachable", NULL);
+		p.unreachable = why ? index_text(l->ix, why, strlen(why)) : NULL;
+		return why && !p.unreachable ? -ENOMEM : index_add_piece(l->ix, t, &p);
+	}
+	f = tree_find(l->tree, path);
+	if (!f)
 		p.unreachable = "is missing";
 	else if (p.at > f->size || p.bytes > f->size - p.at)
 		p.unreachable = "is cut off";

@@ -234,3 +234,12 @@ int gather_read(const struct gather *g, void *buf, size_t len, uint64_t off,
 	free(a.block);
 	return err;
 }
+
+int gather_each_path(const struct gather *g, int (*one)(void *arg, size_t path), void *arg)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < g->nr && !err; i++)
+		err = one(arg, g->parts[i].path);
+	return err;
+}

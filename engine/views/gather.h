@@ -17,6 +17,9 @@
 int gather_create(struct gather **out, const struct index_tensor *t,
 		  size_t (*path_nr)(const void *arg, const char *path), const void *arg);
 
+/* As view_each_path; a path may come more than once. */
+int gather_each_path(const struct gather *g, int (*one)(void *arg, size_t path), void *arg);
+
 /* Reads the bytes [off, off + len) of the tensor. 0 or -errno. */
 int gather_read(const struct gather *g, void *buf, size_t len, uint64_t off,
 		const struct view_source *src);

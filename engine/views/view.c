@@ -83,7 +83,7 @@ static int choose(struct making *m)
 			v->tensors[v->nr_tensors++] = (struct view_tensor){.t = t, .name = name};
 	}
 	for (const struct index_opaque *o = v->ix->opaque; o; o = o->next)
-		if (o->missing)
+		if (o->missing && !*o->name) /* a file, and not an object in one */
 			tell(m, o->path, "%s", o->reason);
 		else
 			fprintf(m->why, "%s: %s%s%s\n", o->path, o->name, *o->name ? ": " : "",
@@ -366,6 +366,17 @@ int view_find(const struct view *v, const char *name)
 		if (!strcmp(v->files[i].name, name))
 			return (int)i;
 	return -1;
+}
+
+int view_each_path(const struct view *v, size_t file, int (*one)(void *arg, size_t path), void *arg)
+{
+	const struct view_file *f = &v->files[file];
+	int err = 0;
+
+	for (size_t i = 0; i < f->nr && !err; i++)
+		if (f->first[i].gather)
+			err = gather_each_path(f->first[i].gather, one, arg);
+	return err;
 }
 
 /* --- reading --- */

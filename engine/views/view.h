@@ -60,6 +60,10 @@ void view_destroy(struct view *v); /* accepts NULL */
 /* The number of the file with that name; -1: there is none. */
 int view_find(const struct view *v, const char *name);
 
+/* Calls @one with each path that has bytes of that file, until one returns an error. */
+int view_each_path(const struct view *v, size_t file, int (*one)(void *arg, size_t path),
+		   void *arg);
+
 /*
  * How the bytes of the checkpoint are read: @read gets the number of one of its paths, and reads
  * exactly @len bytes at @off. 0 or -errno.

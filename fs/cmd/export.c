@@ -23,6 +23,7 @@
 #include "engine/views/view.h"
 #include "fs/cmd/cmd.h"
 #include "fs/show.h"
+#include "fs/view_assets.h"
 #include "fs/view_files.h"
 
 #define THREADS_MAX 16
@@ -31,21 +32,6 @@
 #define KEY_MAX	    (PATH_MAX + 512)
 #define SHOWN_WHY   10
 #define SPEC_MARK   "/.view/"
-
-/* Small files that loaders of Hugging Face look for beside the tensors. */
-static const char *const assets[] = {"config.json",
-				     "generation_config.json",
-				     "tokenizer.json",
-				     "tokenizer_config.json",
-				     "tokenizer.model",
-				     "special_tokens_map.json",
-				     "added_tokens.json",
-				     "vocab.json",
-				     "vocab.txt",
-				     "merges.txt",
-				     "chat_template.jinja",
-				     "preprocessor_config.json",
-				     "processor_config.json"};
 
 struct export
 {
@@ -350,8 +336,8 @@ static int copy_assets(struct export *x)
 	int from = x->assets ? open(x->assets, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : x->tree.dir;
 	int err = from < 0 ? -errno : 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(assets) && !err; i++)
-		err = copy_asset(x, from, assets[i]);
+	for (size_t i = 0; view_asset(i) && !err; i++)
+		err = copy_asset(x, from, view_asset(i));
 	if (x->assets && from >= 0)
 		close(from);
 	return err;

@@ -43,6 +43,7 @@ FS_MAY = {
     "engine/engine.h",
     "engine/base/cleanup.h",
     "engine/base/spelling.h",
+    "engine/base/table.h",
     "engine/content/digest.h",
     "engine/content/structure.h",
     "engine/tensors/digest.h",

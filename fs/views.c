@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "fs/indexer.h"
+#include "fs/view_assets.h"
+#include "fs/views_inside.h"
+
+#define WHY	   "why"
+#define SPEC_ALL   "part=all"
+#define FILE_TIME  3600.0 /* a file of a view never changes */
+#define SHORT_TIME 1.0
+
+/* --- nodes --- */
+
+static uint64_t hash_id(uint64_t id)
+{
+	return id * 0x9E3779B97F4A7C15ull;
+}
+
+/* Of a name below a node; @above: the id of that, or of the unit of a top. */
+static uint64_t hash_below(uint64_t above, const char *name)
+{
+	return hash_text(hash_id(above), name);
+}
+
+static struct view_node *find_locked(struct views *vs, uint64_t id)
+{
+	struct list *l;
+
+	table_for_each (l, &vs->by_id, hash_id(id)) {
+		struct view_node *n = container_of(l, struct view_node, by_id.link);
+
+		if (n->id == id)
+			return n;
+	}
+	return NULL;
+}
+
+static uint64_t above(const struct view_node *n)
+{
+	return n->parent ? n->parent->id : n->unit->id;
+}
+
+static struct view_node *find_name_locked(struct views *vs, uint64_t parent, const char *name)
+{
+	struct list *l;
+
+	table_for_each (l, &vs->by_name, hash_below(parent, name)) {
+		struct view_node *n = container_of(l, struct view_node, by_name.link);
+
+		if (above(n) == parent && !strcmp(n->name, name))
+			return n;
+	}
+	return NULL;
+}
+
+/* Takes @n, and what only it holds, out of the tables. The caller frees *@unit and *@view. */
+static struct view_node *take_out_locked(struct views *vs, struct view_node *n)
+{
+	struct view_node *parent = n->parent;
+
+	table_del(&vs->by_id, &n->by_id);
+	if (n->named)
+		table_del(&vs->by_name, &n->by_name);
+	if (parent)
+		parent->children--;
+	return parent;
+}
+
+static void free_node(struct views *vs, struct view_node *n)
+{
+	if (n->unit)
+		node_put(vs->fs->tree, n->unit);
+	shown_put(vs, n->shown);
+	free(n->name);
+	free(n->why);
+	free(n);
+}
+
+/* Frees @n and those above it that nobody needs any more. */
+static void collect(struct views *vs, struct view_node *n)
+{
+	while (n) {
+		struct view_node *parent = NULL;
+		{
+			LOCK_SCOPE(&vs->lock);
+			if (n->nlookup || n->children)
+				return;
+			parent = take_out_locked(vs, n);
+		}
+		free_node(vs, n);
+		n = parent;
+	}
+}
+
+struct view_node *views_get(struct views *vs, uint64_t id)
+{
+	struct view_node *n;
+	LOCK_SCOPE(&vs->lock);
+
+	n = find_locked(vs, id);
+	if (n)
+		n->children++;
+	return n;
+}
+
+void views_put(struct views *vs, struct view_node *n)
+{
+	{
+		LOCK_SCOPE(&vs->lock);
+		n->children--;
+	}
+	collect(vs, n);
+}
+
+struct node *views_unit(struct view_node *n)
+{
+	while (n->parent)
+		n = n->parent;
+	return n->unit;
+}
+
+struct shown *shown_get(struct views *vs, struct shown *s)
+{
+	LOCK_SCOPE(&vs->lock);
+
+	s->refs++;
+	return s;
+}
+
+void shown_put(struct views *vs, struct shown *s)
+{
+	if (!s)
+		return;
+	{
+		LOCK_SCOPE(&vs->lock);
+		if (--s->refs)
+			return;
+	}
+	view_destroy(s->view);
+	free(s);
+}
+
+struct views *views_create(struct fs *fs)
+{
+	struct views *vs = calloc(1, sizeof(*vs));
+
+	if (!vs)
+		return NULL;
+	vs->fs = fs;
+	vs->next_id = VIEWS_FIRST;
+	lock_init(&vs->lock, LOCK_VIEWS);
+	lock_init(&vs->making, LOCK_VIEWS_MAKING);
+	if (!table_init(&vs->by_id) && !table_init(&vs->by_name))
+		return vs;
+	views_destroy(vs);
+	return NULL;
+}
+
+/* The kernel forgets nodes at the end of a mount without saying so. */
+static struct view_node *any_leaf(struct views *vs)
+{
+	for (size_t i = 0; i < vs->by_id.nr_buckets; i++) {
+		struct list *l;
+
+		list_for_each (l, &vs->by_id.buckets[i]) {
+			struct view_node *n = container_of(l, struct view_node, by_id.link);
+
+			if (!n->children)
+				return n;
+		}
+	}
+	return NULL;
+}
+
+void views_destroy(struct views *vs)
+{
+	struct view_node *n;
+
+	if (!vs)
+		return;
+	while ((n = any_leaf(vs))) {
+		take_out_locked(vs, n);
+		free_node(vs, n);
+	}
+	table_finish(&vs->by_id);
+	table_finish(&vs->by_name);
+	lock_finish(&vs->lock);
+	lock_finish(&vs->making);
+	free(vs);
+}
+
+/* --- making --- */
+
+/* The attributes of the unit, as the caller sees them, and a descriptor of it. -errno. */
+static int open_unit(struct views *vs, const struct caller *c, struct node *unit, struct statx *stx)
+{
+	struct backing b = fs_as(vs->fs, c);
+	struct node_fd nf;
+	int fd, err = tree_fd(vs->fs->tree, &b, unit, &nf);
+
+	if (err)
+		return err;
+	fd = backing_reopen(&b, nf.fd, O_RDONLY | O_DIRECTORY);
+	tree_fd_put(vs->fs->tree, &nf);
+	err = fd < 0 ? fd : backing_stat(&b, fd, stx);
+	if (err && fd >= 0)
+		close(fd);
+	return err ? err : fd;
+}
+
+/* Reads the index with the rights of the owner, and makes the view. */
+static int make_shown(struct views *vs, int dir, const struct statx *stx, const char *spec,
+		      struct shown **out, char why[SPEC_WHY_MAX])
+{
+	struct shown *s = calloc(1, sizeof(*s));
+	struct index *ix = NULL;
+	int err = s ? 0 : -ENOMEM;
+	LOCK_SCOPE(&vs->making);
+
+	if (!err)
+		err = indexer_read(dir, stx->stx_uid, stx->stx_gid, &ix);
+	if (!err)
+		err = view_create(&s->view, ix, spec, why);
+	if (err) {
+		free(s);
+		return err;
+	}
+	s->refs = 1;
+	s->changed_ns = changed_ns(stx);
+	*out = s;
+	return 0;
+}
+
+static void fill_times(struct stat *st, const struct statx *stx)
+{
+	st->st_uid = stx->stx_uid;
+	st->st_gid = stx->stx_gid;
+	st->st_mtim = (struct timespec){stx->stx_mtime.tv_sec, stx->stx_mtime.tv_nsec};
+	st->st_ctim = (struct timespec){stx->stx_ctime.tv_sec, stx->stx_ctime.tv_nsec};
+	st->st_atim = st->st_mtim;
+}
+
+static struct view_node *make_node(enum view_kind kind, const char *name, const struct statx *stx)
+{
+	struct view_node *n = calloc(1, sizeof(*n));
+	bool dir = kind == VIEW_TOP || kind == VIEW_SPEC;
+
+	if (!n)
+		return NULL;
+	n->kind = kind;
+	n->name = strdup(name);
+	fill_times(&n->st, stx);
+	n->st.st_nlink = dir ? 2 : 1;
+	n->st.st_mode = dir		    ? S_IFDIR | (stx->stx_mode & 0555)
+			: kind == VIEW_LINK ? S_IFLNK | 0777
+					    : S_IFREG | (stx->stx_mode & 0444);
+	if (n->name)
+		return n;
+	free(n);
+	return NULL;
+}
+
+/*
+ * Adds @n below @parent, or below its unit if that is NULL, and counts a lookup of it. If another
+ * thread has added one of that name, and @n is no newer, that one is looked up, and @n freed.
+ */
+static struct view_node *add(struct views *vs, struct view_node *parent, struct view_node *n)
+{
+	struct view_node *there;
+	{
+		LOCK_SCOPE(&vs->lock);
+		n->parent = parent;
+		there = find_name_locked(vs, above(n), n->name);
+		if (there && n->shown && there->shown->changed_ns != n->shown->changed_ns) {
+			table_del(&vs->by_name, &there->by_name);
+			there->named = false;
+			there = NULL;
+		}
+		if (there) {
+			there->nlookup++;
+		} else {
+			n->id = vs->next_id++;
+			n->st.st_ino = n->id;
+			n->nlookup = 1;
+			n->named = true;
+			if (parent)
+				parent->children++;
+			table_add(&vs->by_id, &n->by_id, hash_id(n->id));
+			table_add(&vs->by_name, &n->by_name, hash_below(above(n), n->name));
+		}
+	}
+	if (!there)
+		return n;
+	n->parent = NULL;
+	free_node(vs, n);
+	return there;
+}
+
+/* --- lookups --- */
+
+static void reply(fuse_req_t req, struct view_node *n)
+{
+	struct fuse_entry_param e = {.ino = n->id, .attr = n->st};
+	bool fixed = n->kind == VIEW_FILE || n->kind == VIEW_LINK;
+
+	e.entry_timeout = e.attr_timeout = fixed ? FILE_TIME : SHORT_TIME;
+	if (n->kind == VIEW_TOP || n->kind == VIEW_TOP_WHY)
+		e.entry_timeout = e.attr_timeout = 0;
+	if (fuse_reply_entry(req, &e))
+		views_forget(req_fs(req), e.ino, 1);
+}
+
+bool views_lookup_top(fuse_req_t req, struct node *dir)
+{
+	struct fs *fs = req_fs(req);
+	struct caller c = req_caller(req);
+	struct checkpoint *cp;
+	char rel[COMMIT_PATH_MAX];
+	struct view_node *n;
+	struct statx stx;
+	int fd;
+
+	cp = S_ISDIR(dir->type) && fs->views
+		     ? tree_checkpoint(fs->tree, dir, NULL, rel, sizeof(rel))
+		     : NULL;
+	if (cp || !S_ISDIR(dir->type) || !fs->views) {
+		checkpoint_put(cp);
+		return false; /* it is being saved: there is no view of half of it */
+	}
+	fd = open_unit(fs->views, &c, dir, &stx);
+	n = fd < 0 ? NULL : make_node(VIEW_TOP, VIEWS_NAME, &stx);
+	if (fd >= 0)
+		close(fd);
+	if (!n) {
+		fuse_reply_err(req, fd < 0 ? -fd : ENOMEM);
+		return true;
+	}
+	n->unit = node_get(fs->tree, dir->id);
+	if (!n->unit) {
+		free_node(fs->views, n);
+		fuse_reply_err(req, ESTALE);
+		return true;
+	}
+	reply(req, add(fs->views, NULL, n));
+	return true;
+}
+
+/* Keeps the reason for .view/why. */
+static void note_refused(struct views *vs, struct view_node *top, const char *spec, const char *why)
+{
+	char *text = NULL, *old;
+
+	if (asprintf(&text, "%s: %s\n", spec, why) < 0)
+		return;
+	{
+		LOCK_SCOPE(&vs->lock);
+		old = top->why;
+		top->why = text;
+	}
+	free(old);
+}
+
+static int look_up_spec(struct views *vs, const struct caller *c, struct view_node *top,
+			const char *spec, struct view_node **out)
+{
+	char why[SPEC_WHY_MAX] = "";
+	struct shown *s = NULL;
+	struct statx stx;
+	int fd = open_unit(vs, c, top->unit, &stx), err;
+
+	if (fd < 0)
+		return fd;
+	{
+		LOCK_SCOPE(&vs->lock);
+		struct view_node *there = find_name_locked(vs, top->id, spec);
+
+		if (there && there->shown->changed_ns == changed_ns(&stx)) {
+			there->nlookup++;
+			*out = there;
+		}
+	}
+	err = *out ? 0 : make_shown(vs, fd, &stx, spec, &s, why);
+	close(fd);
+	if (*out || err) {
+		if (*why)
+			note_refused(vs, top, spec, why);
+		return err;
+	}
+	*out = make_node(VIEW_SPEC, spec, &stx);
+	if (!*out) {
+		shown_put(vs, s);
+		return -ENOMEM;
+	}
+	(*out)->shown = s;
+	*out = add(vs, top, *out);
+	return 0;
+}
+
+/* A file of the view @spec, its `why`, or a link to a file of the unit. */
+static int look_up_in(struct views *vs, const struct caller *c, struct view_node *spec,
+		      const char *name, struct view_node **out)
+{
+	const struct view *v = spec->shown->view;
+	int nr = view_find(v, name), fd;
+	bool is_why = !strcmp(name, WHY);
+	struct statx stx;
+
+	fd = open_unit(vs, c, views_unit(spec), &stx);
+	if (fd < 0)
+		return fd;
+	if (nr < 0 && !is_why) {
+		struct backing b = fs_as(vs->fs, c);
+		struct statx ignored;
+		int err = view_asset_is(name) ? backing_stat_at(&b, fd, name, &ignored) : -ENOENT;
+
+		if (err) {
+			close(fd);
+			return err;
+		}
+	}
+	close(fd);
+	*out = make_node(nr >= 0 ? VIEW_FILE : is_why ? VIEW_WHY : VIEW_LINK, name, &stx);
+	if (!*out)
+		return -ENOMEM;
+	(*out)->shown = shown_get(vs, spec->shown);
+	(*out)->file = nr >= 0 ? (size_t)nr : 0;
+	(*out)->st.st_size = nr >= 0  ? (off_t)v->files[nr].size
+			     : is_why ? (off_t)v->why_size
+				      : (off_t)strlen(name) + 6;
+	(*out)->st.st_blocks = ((*out)->st.st_size + 511) / 512;
+	*out = add(vs, spec, *out);
+	return 0;
+}
+
+void views_lookup(fuse_req_t req, uint64_t parent, const char *name)
+{
+	struct views *vs = req_fs(req)->views;
+	struct caller c = req_caller(req);
+	struct view_node *dir = views_get(vs, parent), *n = NULL;
+	int err = dir ? -ENOENT : -ESTALE;
+
+	if (dir && dir->kind == VIEW_SPEC) {
+		err = look_up_in(vs, &c, dir, name, &n);
+	} else if (dir && dir->kind == VIEW_TOP && !strcmp(name, WHY)) {
+		n = make_node(VIEW_TOP_WHY, WHY, &(struct statx){.stx_mode = 0444});
+		err = n ? 0 : -ENOMEM;
+		if (n) {
+			n->st.st_uid = dir->st.st_uid;
+			n->st.st_gid = dir->st.st_gid;
+			n = add(vs, dir, n);
+		}
+	} else if (dir && dir->kind == VIEW_TOP) {
+		err = look_up_spec(vs, &c, dir, name, &n);
+	}
+	if (err)
+		fuse_reply_err(req, -err);
+	else
+		reply(req, n);
+	if (dir)
+		views_put(vs, dir);
+}
+
+void views_forget(struct fs *fs, uint64_t id, uint64_t count)
+{
+	struct views *vs = fs->views;
+	struct view_node *n;
+	{
+		LOCK_SCOPE(&vs->lock);
+		n = find_locked(vs, id);
+		if (n)
+			n->nlookup -= count < n->nlookup ? count : n->nlookup;
+	}
+	if (n)
+		collect(vs, n);
+}
+
+char *views_why(struct views *vs, struct view_node *n)
+{
+	struct caller owner = {.pid = NO_PROCESS};
+	char why[SPEC_WHY_MAX] = "", *text = NULL, *refused = NULL;
+	struct shown *s = n->shown ? shown_get(vs, n->shown) : NULL;
+	struct statx stx;
+	int fd, err = 0;
+
+	if (!s) {
+		owner.uid = n->st.st_uid;
+		owner.gid = n->st.st_gid;
+		fd = open_unit(vs, &owner, views_unit(n), &stx);
+		err = fd < 0 ? fd : make_shown(vs, fd, &stx, SPEC_ALL, &s, why);
+		if (fd >= 0)
+			close(fd);
+		LOCK_SCOPE(&vs->lock);
+		refused = n->parent->why ? strdup(n->parent->why) : NULL;
+	}
+	if (asprintf(&text, "%s%s%s", refused ? refused : "", err ? strerror(-err) : s->view->why,
+		     err ? "\n" : "") < 0)
+		text = NULL;
+	free(refused);
+	shown_put(vs, s);
+	return text;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/* What is open of views, and their listings. A handle belongs to the kernel until its release. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/cleanup.h"
+#include "fs/view_assets.h"
+#include "fs/view_files.h"
+#include "fs/views_inside.h"
+
+#define LINK_TO "../../" /* from a view to its unit */
+
+struct opened {
+	struct fs *fs;
+	struct caller caller;
+	struct shown *shown; /* referenced; NULL: it is a text */
+	size_t file;
+	struct view_files files;
+	int dir; /* of the unit, as the caller has opened it */
+	char *text;
+};
+
+/* Opens the file of the unit with the rights of the opener: no link is followed. */
+static int open_source(void *opened, const char *path)
+{
+	const struct opened *o = opened;
+	struct backing b = fs_as(o->fs, &o->caller);
+	int at = o->dir, fd = -ENOENT;
+	char name[NAME_MAX + 1];
+
+	while (*path) {
+		size_t len = strcspn(path, "/");
+		int next;
+
+		if (len > NAME_MAX)
+			return -ENAMETOOLONG;
+		memcpy(name, path, len);
+		name[len] = '\0';
+		next = backing_name_ok(name) ? backing_pin(&b, at, name) : -EINVAL;
+		if (at != o->dir)
+			close(at);
+		if (next < 0)
+			return next;
+		at = next;
+		path += len + (path[len] == '/');
+	}
+	if (at != o->dir) {
+		fd = backing_reopen(&b, at, O_RDONLY | O_NONBLOCK);
+		close(at);
+	}
+	return fd;
+}
+
+static void free_opened(struct opened *o)
+{
+	if (!o)
+		return;
+	if (o->shown)
+		view_files_finish(&o->files);
+	shown_put(o->fs->views, o->shown);
+	if (o->dir >= 0)
+		close(o->dir);
+	free(o->text);
+	free(o);
+}
+
+static int open_dir(struct opened *o, struct view_node *n, const struct shown *shown)
+{
+	struct backing b = fs_as(o->fs, &o->caller);
+	struct node_fd nf;
+	struct statx stx;
+	int err = tree_fd(o->fs->tree, &b, views_unit(n), &nf);
+
+	if (err)
+		return err;
+	o->dir = backing_reopen(&b, nf.fd, O_RDONLY | O_DIRECTORY);
+	tree_fd_put(o->fs->tree, &nf);
+	err = o->dir < 0 ? o->dir : backing_stat(&b, o->dir, &stx);
+	/* The kernel looks the path up again, and finds a view of what is there now. */
+	return err ? err : shown && changed_ns(&stx) != shown->changed_ns ? -ESTALE : 0;
+}
+
+static int open_file(struct opened *o, struct view_node *n)
+{
+	int err = open_dir(o, n, n->shown);
+
+	if (!err)
+		err = view_files_init(&o->files, n->shown->view, open_source, o);
+	if (err)
+		return err;
+	o->shown = shown_get(o->fs->views, n->shown);
+	o->file = n->file;
+	return view_files_open(&o->files, o->file);
+}
+
+void views_open(fuse_req_t req, uint64_t id, struct fuse_file_info *fi)
+{
+	struct fs *fs = req_fs(req);
+	struct view_node *n = views_get(fs->views, id);
+	struct opened *o = n ? calloc(1, sizeof(*o)) : NULL;
+	int err = o ? 0 : n ? -ENOMEM : -ESTALE;
+
+	if (o) {
+		*o = (struct opened){.fs = fs, .caller = req_caller(req), .dir = -1};
+		if ((fi->flags & O_ACCMODE) != O_RDONLY || fi->flags & O_TRUNC)
+			err = -EROFS;
+		else if (n->kind == VIEW_FILE)
+			err = open_file(o, n);
+		else if (n->kind == VIEW_WHY || n->kind == VIEW_TOP_WHY)
+			err = open_dir(o, n, NULL);
+		else
+			err = -EISDIR;
+		if (!err && !o->shown) {
+			o->text = views_why(fs->views, n);
+			err = o->text ? 0 : -ENOMEM;
+			fi->direct_io = 1; /* its size is known only now */
+		}
+	}
+	if (n)
+		views_put(fs->views, n);
+	fi->fh = (uintptr_t)o;
+	fi->noflush = 1;
+	fi->keep_cache = o && o->shown;
+	if (err)
+		fuse_reply_err(req, -err);
+	if (err || fuse_reply_open(req, fi))
+		free_opened(o);
+}
+
+void views_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi)
+{
+	struct opened *o = (struct opened *)(uintptr_t)fi->fh;
+	char *buf = requests_data_buffer();
+	ssize_t n;
+
+	size = size < REQUEST_MAX_BYTES ? size : REQUEST_MAX_BYTES;
+	if (o->text) {
+		size_t len = strlen(o->text), at = (size_t)off < len ? (size_t)off : len;
+
+		n = (ssize_t)(len - at < size ? len - at : size);
+		memcpy(buf, o->text + at, (size_t)n);
+	} else {
+		struct view_source src = view_files_source(&o->files);
+
+		n = view_read(o->shown->view, o->file, buf, size, (uint64_t)off, &src);
+	}
+	if (n < 0)
+		fuse_reply_err(req, (int)-n);
+	else
+		fuse_reply_buf(req, buf, (size_t)n);
+}
+
+void views_release(fuse_req_t req, struct fuse_file_info *fi)
+{
+	free_opened((struct opened *)(uintptr_t)fi->fh);
+	fuse_reply_err(req, 0);
+}
+
+void views_getattr(fuse_req_t req, uint64_t id)
+{
+	struct views *vs = req_fs(req)->views;
+	struct view_node *n = views_get(vs, id);
+
+	if (!n) {
+		fuse_reply_err(req, ESTALE);
+		return;
+	}
+	fuse_reply_attr(req, &n->st, 1);
+	views_put(vs, n);
+}
+
+void views_readlink(fuse_req_t req, uint64_t id)
+{
+	struct views *vs = req_fs(req)->views;
+	struct view_node *n = views_get(vs, id);
+	char target[NAME_MAX + sizeof(LINK_TO)];
+
+	if (!n || n->kind != VIEW_LINK) {
+		fuse_reply_err(req, n ? EINVAL : ESTALE);
+	} else {
+		snprintf(target, sizeof(target), LINK_TO "%s", n->name);
+		fuse_reply_readlink(req, target);
+	}
+	if (n)
+		views_put(vs, n);
+}
+
+/* The @i-th name in a view, and whether it is a link. NULL: there are no more. */
+static const char *name_in(const struct view *v, size_t i, bool *link)
+{
+	*link = i > v->nr_files;
+	if (i < v->nr_files)
+		return v->files[i].name;
+	return i == v->nr_files ? "why" : view_asset(i - v->nr_files - 1);
+}
+
+/* True if the unit has that file. */
+static bool has_asset(struct fs *fs, const struct caller *c, struct view_node *n, const char *name)
+{
+	struct backing b = fs_as(fs, c);
+	struct node_fd nf;
+	struct statx stx;
+	bool has;
+
+	if (tree_fd(fs->tree, &b, views_unit(n), &nf))
+		return false;
+	has = !backing_stat_at(&b, nf.fd, name, &stx);
+	tree_fd_put(fs->tree, &nf);
+	return has;
+}
+
+void views_readdir(fuse_req_t req, uint64_t id, size_t size, off_t off)
+{
+	struct fs *fs = req_fs(req);
+	struct caller c = req_caller(req);
+	struct view_node *n = views_get(fs->views, id);
+	char *buf = requests_data_buffer();
+	size_t len = 0;
+
+	if (!n || (n->kind != VIEW_SPEC && n->kind != VIEW_TOP)) {
+		fuse_reply_err(req, n ? ENOTDIR : ESTALE);
+		if (n)
+			views_put(fs->views, n);
+		return;
+	}
+	size = size < REQUEST_MAX_BYTES ? size : REQUEST_MAX_BYTES;
+	for (size_t i = (size_t)off;; i++) {
+		bool link = false;
+		struct stat st = {.st_ino = id, .st_mode = i < 2 ? S_IFDIR : S_IFREG};
+		const char *name = i == 0 ? "." : i == 1 ? ".." : NULL;
+		size_t need;
+
+		if (!name && n->kind == VIEW_SPEC)
+			name = name_in(n->shown->view, i - 2, &link);
+		else if (!name)
+			name = i == 2 ? "why" : NULL;
+		if (!name)
+			break;
+		if (link && !has_asset(fs, &c, n, name))
+			continue;
+		st.st_mode = link ? S_IFLNK : st.st_mode;
+		need = fuse_add_direntry(req, buf + len, size - len, name, &st, (off_t)i + 1);
+		if (need > size - len)
+			break;
+		len += need;
+	}
+	fuse_reply_buf(req, buf, len);
+	views_put(fs->views, n);
+}
