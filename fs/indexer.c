@@ -153,8 +153,9 @@ static int error_of(const char *answer)
 /* Fills *@out from the file @fd, which the process has written. */
 static int parse(int fd, struct index **out)
 {
+	bool fits = lseek(fd, 0, SEEK_END) <= INDEX_TEXT_MAX;
 	FILE *in = lseek(fd, 0, SEEK_SET) ? NULL : fdopen(dup(fd), "r");
-	int err = in ? index_create(out) : -ENOMEM;
+	int err = !fits ? -EFBIG : in ? index_create(out) : -ENOMEM;
 
 	if (!err)
 		err = index_parse(*out, in);

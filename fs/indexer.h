@@ -15,9 +15,10 @@
 
 #define INDEX_DEADLINE_S 60
 #define INDEX_MEMORY	 ((rlim_t)2 << 30)
-#define INDEX_PROCESS	 "ckptfs-index" /* its argv[0] */
-#define INDEX_DIR_FD	 3		/* in it: the checkpoint's directory */
-#define INDEX_OUT_FD	 4		/* in it, if it is not to keep the index: where it goes */
+#define INDEX_TEXT_MAX	 ((off_t)256 << 20) /* what the daemon takes into its memory */
+#define INDEX_PROCESS	 "ckptfs-index"	    /* its argv[0] */
+#define INDEX_DIR_FD	 3		    /* in it: the checkpoint's directory */
+#define INDEX_OUT_FD	 4 /* in it, if it is not to keep the index: where it goes */
 
 struct indexer {
 	struct engine *engine;

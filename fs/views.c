@@ -13,6 +13,7 @@
 #define SPEC_ALL   "part=all"
 #define FILE_TIME  3600.0 /* a file of a view never changes */
 #define SHORT_TIME 1.0
+#define MAKING_MAX 8
 
 /* --- nodes --- */
 
@@ -75,7 +76,6 @@ static void free_node(struct views *vs, struct view_node *n)
 {
 	if (n->unit)
 		node_put(vs->fs->tree, n->unit);
-	shown_put(vs, n->shown);
 	free(n->name);
 	free(n->why);
 	free(n);
@@ -122,14 +122,6 @@ struct node *views_unit(struct view_node *n)
 	while (n->parent)
 		n = n->parent;
 	return n->unit;
-}
-
-struct shown *shown_get(struct views *vs, struct shown *s)
-{
-	LOCK_SCOPE(&vs->lock);
-
-	s->refs++;
-	return s;
 }
 
 void shown_put(struct views *vs, struct shown *s)
@@ -183,6 +175,8 @@ void views_destroy(struct views *vs)
 
 	if (!vs)
 		return;
+	for (size_t i = 0; i < VIEWS_KEPT; i++)
+		shown_put(vs, vs->kept[i]);
 	while ((n = any_leaf(vs))) {
 		take_out_locked(vs, n);
 		free_node(vs, n);
@@ -196,44 +190,137 @@ void views_destroy(struct views *vs)
 
 /* --- making --- */
 
-/* The attributes of the unit, as the caller sees them, and a descriptor of it. -errno. */
-static int open_unit(struct views *vs, const struct caller *c, struct node *unit, struct statx *stx)
+int views_open_unit(struct views *vs, const struct caller *c, struct view_node *n,
+		    struct statx *stx)
 {
 	struct backing b = fs_as(vs->fs, c);
+	struct statx commit;
 	struct node_fd nf;
-	int fd, err = tree_fd(vs->fs->tree, &b, unit, &nf);
+	int fd, err = tree_fd(vs->fs->tree, &b, views_unit(n), &nf);
 
 	if (err)
 		return err;
 	fd = backing_reopen(&b, nf.fd, O_RDONLY | O_DIRECTORY);
 	tree_fd_put(vs->fs->tree, &nf);
 	err = fd < 0 ? fd : backing_stat(&b, fd, stx);
+	if (!err && !backing_stat_at(&b, fd, COMMIT_FILE, &commit))
+		stx->stx_ctime = commit.stx_ctime;
 	if (err && fd >= 0)
 		close(fd);
 	return err ? err : fd;
 }
 
+/* When the unit, whose attributes are @stx, changed last. */
+static uint64_t changed_ns(const struct statx *stx)
+{
+	return (uint64_t)stx->stx_ctime.tv_sec * NSEC_PER_SEC + stx->stx_ctime.tv_nsec;
+}
+
+/* The one that is kept, referenced; NULL: none is. */
+static struct shown *find_kept(struct views *vs, uint64_t unit, const char *spec, uint64_t changed)
+{
+	LOCK_SCOPE(&vs->lock);
+
+	for (size_t i = 0; i < VIEWS_KEPT; i++) {
+		struct shown *s = vs->kept[i];
+
+		if (!s || s->unit != unit || s->changed_ns != changed || strcmp(s->spec, spec) != 0)
+			continue;
+		s->refs++;
+		s->used = ++vs->uses;
+		return s;
+	}
+	return NULL;
+}
+
+/* Keeps @s, which gets a reference more, in the place of the one that was not used for longest. */
+static void keep(struct views *vs, struct shown *s)
+{
+	struct shown *old;
+	size_t at = 0;
+	{
+		LOCK_SCOPE(&vs->lock);
+		for (size_t i = 0; i < VIEWS_KEPT && vs->kept[at]; i++)
+			if (!vs->kept[i] || vs->kept[i]->used < vs->kept[at]->used)
+				at = i;
+		old = vs->kept[at];
+		vs->kept[at] = s;
+		s->used = ++vs->uses;
+		s->refs++;
+	}
+	shown_put(vs, old);
+}
+
 /* Reads the index with the rights of the owner, and makes the view. */
-static int make_shown(struct views *vs, int dir, const struct statx *stx, const char *spec,
-		      struct shown **out, char why[SPEC_WHY_MAX])
+static int make_shown(int dir, const struct statx *stx, const char *spec, struct shown **out,
+		      char why[SPEC_WHY_MAX])
 {
 	struct shown *s = calloc(1, sizeof(*s));
 	struct index *ix = NULL;
-	int err = s ? 0 : -ENOMEM;
-	LOCK_SCOPE(&vs->making);
+	int err = s ? indexer_read(dir, stx->stx_uid, stx->stx_gid, &ix) : -ENOMEM;
 
-	if (!err)
-		err = indexer_read(dir, stx->stx_uid, stx->stx_gid, &ix);
 	if (!err)
 		err = view_create(&s->view, ix, spec, why);
 	if (err) {
 		free(s);
 		return err;
 	}
+	snprintf(s->spec, sizeof(s->spec), "%s", spec);
 	s->refs = 1;
 	s->changed_ns = changed_ns(stx);
 	*out = s;
 	return 0;
+}
+
+/* A wrong word needs no index. */
+static int check_spec(const char *spec, char why[SPEC_WHY_MAX])
+{
+	struct view_spec ignored;
+
+	return view_spec_parse(&ignored, spec, why);
+}
+
+int views_shown(struct views *vs, const struct caller *c, struct view_node *n, const char *spec,
+		struct shown **out, char why[SPEC_WHY_MAX])
+{
+	uint64_t unit = views_unit(n)->id;
+	struct statx stx;
+	int err = check_spec(spec, why), fd = err ? err : views_open_unit(vs, c, n, &stx);
+
+	if (fd < 0)
+		return fd;
+	*out = find_kept(vs, unit, spec, changed_ns(&stx));
+	if (!*out && atomic_fetch_add(&vs->nr_making, 1) >= MAKING_MAX) {
+		err = -EBUSY; /* a thread that waits serves nobody */
+		atomic_fetch_sub(&vs->nr_making, 1);
+	} else if (!*out) {
+		LOCK_SCOPE(&vs->making);
+		*out = find_kept(vs, unit, spec, changed_ns(&stx));
+		if (!*out)
+			err = make_shown(fd, &stx, spec, out, why);
+		if (!err && !(*out)->unit) {
+			(*out)->unit = unit;
+			keep(vs, *out);
+		}
+		atomic_fetch_sub(&vs->nr_making, 1);
+	}
+	close(fd);
+	return err;
+}
+
+int views_shown_of(struct views *vs, const struct caller *c, struct view_node *n,
+		   struct shown **out)
+{
+	char why[SPEC_WHY_MAX];
+	const struct view_node *spec = n->kind == VIEW_SPEC ? n : n->parent;
+	int err = views_shown(vs, c, n, spec->name, out, why);
+
+	if (!err && (*out)->changed_ns != n->changed_ns) {
+		shown_put(vs, *out);
+		*out = NULL;
+		err = -ESTALE; /* the kernel looks the path up again */
+	}
+	return err;
 }
 
 static void fill_times(struct stat *st, const struct statx *stx)
@@ -276,7 +363,7 @@ static struct view_node *add(struct views *vs, struct view_node *parent, struct 
 		LOCK_SCOPE(&vs->lock);
 		n->parent = parent;
 		there = find_name_locked(vs, above(n), n->name);
-		if (there && n->shown && there->shown->changed_ns != n->shown->changed_ns) {
+		if (there && there->changed_ns != n->changed_ns) {
 			table_del(&vs->by_name, &there->by_name);
 			there->named = false;
 			there = NULL;
@@ -321,7 +408,7 @@ bool views_lookup_top(fuse_req_t req, struct node *dir)
 	struct caller c = req_caller(req);
 	struct checkpoint *cp;
 	char rel[COMMIT_PATH_MAX];
-	struct view_node *n;
+	struct view_node *n = NULL, probe = {.unit = dir};
 	struct statx stx;
 	int fd;
 
@@ -332,7 +419,7 @@ bool views_lookup_top(fuse_req_t req, struct node *dir)
 		checkpoint_put(cp);
 		return false; /* it is being saved: there is no view of half of it */
 	}
-	fd = open_unit(fs->views, &c, dir, &stx);
+	fd = views_open_unit(fs->views, &c, &probe, &stx);
 	n = fd < 0 ? NULL : make_node(VIEW_TOP, VIEWS_NAME, &stx);
 	if (fd >= 0)
 		close(fd);
@@ -371,70 +458,65 @@ static int look_up_spec(struct views *vs, const struct caller *c, struct view_no
 	char why[SPEC_WHY_MAX] = "";
 	struct shown *s = NULL;
 	struct statx stx;
-	int fd = open_unit(vs, c, top->unit, &stx), err;
+	int fd, err = views_shown(vs, c, top, spec, &s, why);
 
-	if (fd < 0)
-		return fd;
-	{
-		LOCK_SCOPE(&vs->lock);
-		struct view_node *there = find_name_locked(vs, top->id, spec);
-
-		if (there && there->shown->changed_ns == changed_ns(&stx)) {
-			there->nlookup++;
-			*out = there;
-		}
-	}
-	err = *out ? 0 : make_shown(vs, fd, &stx, spec, &s, why);
-	close(fd);
-	if (*out || err) {
-		if (*why)
-			note_refused(vs, top, spec, why);
+	if (*why)
+		note_refused(vs, top, spec, why);
+	if (err)
 		return err;
+	fd = views_open_unit(vs, c, top, &stx);
+	*out = fd < 0 ? NULL : make_node(VIEW_SPEC, spec, &stx);
+	if (fd >= 0)
+		close(fd);
+	if (*out) {
+		(*out)->changed_ns = s->changed_ns;
+		*out = add(vs, top, *out);
 	}
-	*out = make_node(VIEW_SPEC, spec, &stx);
-	if (!*out) {
-		shown_put(vs, s);
-		return -ENOMEM;
-	}
-	(*out)->shown = s;
-	*out = add(vs, top, *out);
-	return 0;
+	shown_put(vs, s);
+	return *out ? 0 : fd < 0 ? fd : -ENOMEM;
+}
+
+/* True if the unit has a file of that name, which loaders look for. */
+static bool has_asset(struct views *vs, const struct caller *c, int unit, const char *name)
+{
+	struct backing b = fs_as(vs->fs, c);
+	struct statx ignored;
+
+	return view_asset_is(name) && !backing_stat_at(&b, unit, name, &ignored);
 }
 
 /* A file of the view @spec, its `why`, or a link to a file of the unit. */
 static int look_up_in(struct views *vs, const struct caller *c, struct view_node *spec,
 		      const char *name, struct view_node **out)
 {
-	const struct view *v = spec->shown->view;
-	int nr = view_find(v, name), fd;
+	struct shown *s = NULL;
 	bool is_why = !strcmp(name, WHY);
 	struct statx stx;
+	int err = views_shown_of(vs, c, spec, &s), nr = err ? -1 : view_find(s->view, name);
+	int fd = err ? err : views_open_unit(vs, c, spec, &stx);
 
-	fd = open_unit(vs, c, views_unit(spec), &stx);
-	if (fd < 0)
-		return fd;
-	if (nr < 0 && !is_why) {
-		struct backing b = fs_as(vs->fs, c);
-		struct statx ignored;
-		int err = view_asset_is(name) ? backing_stat_at(&b, fd, name, &ignored) : -ENOENT;
-
-		if (err) {
-			close(fd);
-			return err;
-		}
+	err = fd < 0 ? fd : 0;
+	if (!err && nr < 0 && !is_why && !has_asset(vs, c, fd, name))
+		err = -ENOENT;
+	if (!err) {
+		*out = make_node(nr >= 0 ? VIEW_FILE : is_why ? VIEW_WHY : VIEW_LINK, name, &stx);
+		err = *out ? 0 : -ENOMEM;
 	}
-	close(fd);
-	*out = make_node(nr >= 0 ? VIEW_FILE : is_why ? VIEW_WHY : VIEW_LINK, name, &stx);
-	if (!*out)
-		return -ENOMEM;
-	(*out)->shown = shown_get(vs, spec->shown);
-	(*out)->file = nr >= 0 ? (size_t)nr : 0;
-	(*out)->st.st_size = nr >= 0  ? (off_t)v->files[nr].size
-			     : is_why ? (off_t)v->why_size
-				      : (off_t)strlen(name) + 6;
-	(*out)->st.st_blocks = ((*out)->st.st_size + 511) / 512;
-	*out = add(vs, spec, *out);
-	return 0;
+	if (!err) {
+		struct stat *st = &(*out)->st;
+
+		(*out)->changed_ns = s->changed_ns;
+		(*out)->file = nr >= 0 ? (size_t)nr : 0;
+		st->st_size = nr >= 0  ? (off_t)s->view->files[nr].size
+			      : is_why ? (off_t)s->view->why_size
+				       : (off_t)(strlen(VIEWS_LINK_TO) + strlen(name));
+		st->st_blocks = (st->st_size + 511) / 512;
+		*out = add(vs, spec, *out);
+	}
+	if (fd >= 0)
+		close(fd);
+	shown_put(vs, s);
+	return err;
 }
 
 void views_lookup(fuse_req_t req, uint64_t parent, const char *name)
@@ -479,28 +561,21 @@ void views_forget(struct fs *fs, uint64_t id, uint64_t count)
 		collect(vs, n);
 }
 
-char *views_why(struct views *vs, struct view_node *n)
+char *views_why(struct views *vs, const struct caller *c, struct view_node *n, int *err)
 {
-	struct caller owner = {.pid = NO_PROCESS};
 	char why[SPEC_WHY_MAX] = "", *text = NULL, *refused = NULL;
-	struct shown *s = n->shown ? shown_get(vs, n->shown) : NULL;
-	struct statx stx;
-	int fd, err = 0;
+	struct shown *s = NULL;
 
-	if (!s) {
-		owner.uid = n->st.st_uid;
-		owner.gid = n->st.st_gid;
-		fd = open_unit(vs, &owner, views_unit(n), &stx);
-		err = fd < 0 ? fd : make_shown(vs, fd, &stx, SPEC_ALL, &s, why);
-		if (fd >= 0)
-			close(fd);
+	if (n->kind == VIEW_WHY) {
+		*err = views_shown_of(vs, c, n, &s);
+	} else {
+		*err = views_shown(vs, c, n, SPEC_ALL, &s, why);
 		LOCK_SCOPE(&vs->lock);
 		refused = n->parent->why ? strdup(n->parent->why) : NULL;
 	}
-	if (asprintf(&text, "%s%s%s", refused ? refused : "", err ? strerror(-err) : s->view->why,
-		     err ? "\n" : "") < 0)
-		text = NULL;
+	if (!*err && asprintf(&text, "%s%s", refused ? refused : "", s->view->why) < 0)
+		*err = -ENOMEM;
 	free(refused);
 	shown_put(vs, s);
-	return text;
+	return *err ? NULL : text;
 }

@@ -7,11 +7,26 @@
 #include "engine/views/view.h"
 #include "fs/views.h"
 
-/* A view of one state of a unit. Its text and view are const. */
+/*
+ * A view of one state of a unit; const but for refs and used. The last VIEWS_KEPT are kept, and
+ * what is open holds its own: so names that the kernel remembers take little memory. One that is
+ * not kept any more is made again.
+ */
+#define VIEWS_KEPT 16
+
+#define VIEWS_LINK_TO "../../" /* from a view to its unit */
+
 struct shown {
-	unsigned refs; /* lock of the table */
+	unsigned refs; /* lock of the table, as the next */
+	uint64_t used; /* number of the last look-up that found it */
+	uint64_t unit; /* the id of its node */
+	char spec[SPEC_TEXT_MAX + 1];
+	/*
+	 * When it was made: the ctime of the commit file, as that of the directory changes when its
+	 * index is kept; or of a directory that has none.
+	 */
+	uint64_t changed_ns;
 	struct view *view;
-	uint64_t changed_ns; /* the ctime of the unit when it was made */
 };
 
 enum view_kind { VIEW_TOP, VIEW_TOP_WHY, VIEW_SPEC, VIEW_FILE, VIEW_WHY, VIEW_LINK };
@@ -24,7 +39,7 @@ struct view_node {
 	enum view_kind kind;
 	char *name;
 	struct node *unit;   /* of a top: referenced */
-	struct shown *shown; /* of what is in a view: referenced */
+	uint64_t changed_ns; /* of a view and what is in it: as in struct shown */
 	size_t file;
 	char *why; /* of a top: of the last spec that was refused; or NULL */
 	struct stat st;
@@ -33,10 +48,12 @@ struct view_node {
 
 struct views {
 	struct fs *fs;
-	struct lock lock;   /* all below */
-	struct lock making; /* one view is made at a time */
+	struct lock lock; /* all below */
 	struct table by_id, by_name;
-	uint64_t next_id;
+	uint64_t next_id, uses;
+	struct shown *kept[VIEWS_KEPT]; /* referenced; NULL: free */
+	struct lock making;		/* one view is made at a time */
+	atomic_uint nr_making;		/* threads that make one, or wait for that */
 };
 
 /* The node with this id, counted as one child more, so that it stays. NULL: it was forgotten. */
@@ -46,16 +63,28 @@ void views_put(struct views *vs, struct view_node *n);
 /* The unit of @n, which the caller holds. */
 struct node *views_unit(struct view_node *n);
 
-struct shown *shown_get(struct views *vs, struct shown *s);
+/*
+ * The view @spec of the unit of @n, as it is now; made if it is not kept. @c must have the right to
+ * read the unit. 0 and a reference; -EINVAL with @why; -EBUSY: too many wait for views to be made;
+ * or -errno.
+ */
+int views_shown(struct views *vs, const struct caller *c, struct view_node *n, const char *spec,
+		struct shown **out, char why[SPEC_WHY_MAX]);
+
+/* The same of @n, a view or a node in one. -ESTALE: the unit has changed since its look-up. */
+int views_shown_of(struct views *vs, const struct caller *c, struct view_node *n,
+		   struct shown **out);
+
 void shown_put(struct views *vs, struct shown *s); /* accepts NULL */
 
-/* The text of the node `why` @n. Malloced, or NULL. */
-char *views_why(struct views *vs, struct view_node *n);
+/*
+ * A descriptor of the unit of @n, as @c may read it; and its attributes, where the ctime is that of
+ * its state (struct shown). -errno.
+ */
+int views_open_unit(struct views *vs, const struct caller *c, struct view_node *n,
+		    struct statx *stx);
 
-/* When the directory of @stx changed last. */
-static inline uint64_t changed_ns(const struct statx *stx)
-{
-	return (uint64_t)stx->stx_ctime.tv_sec * NSEC_PER_SEC + stx->stx_ctime.tv_nsec;
-}
+/* The text of the node `why` @n. Malloced; or NULL, and *@err. */
+char *views_why(struct views *vs, const struct caller *c, struct view_node *n, int *err);
 
 #endif

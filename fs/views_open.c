@@ -10,8 +10,6 @@
 #include "fs/view_files.h"
 #include "fs/views_inside.h"
 
-#define LINK_TO "../../" /* from a view to its unit */
-
 struct opened {
 	struct fs *fs;
 	struct caller caller;
@@ -66,31 +64,22 @@ static void free_opened(struct opened *o)
 	free(o);
 }
 
-static int open_dir(struct opened *o, struct view_node *n, const struct shown *shown)
-{
-	struct backing b = fs_as(o->fs, &o->caller);
-	struct node_fd nf;
-	struct statx stx;
-	int err = tree_fd(o->fs->tree, &b, views_unit(n), &nf);
-
-	if (err)
-		return err;
-	o->dir = backing_reopen(&b, nf.fd, O_RDONLY | O_DIRECTORY);
-	tree_fd_put(o->fs->tree, &nf);
-	err = o->dir < 0 ? o->dir : backing_stat(&b, o->dir, &stx);
-	/* The kernel looks the path up again, and finds a view of what is there now. */
-	return err ? err : shown && changed_ns(&stx) != shown->changed_ns ? -ESTALE : 0;
-}
-
 static int open_file(struct opened *o, struct view_node *n)
 {
-	int err = open_dir(o, n, n->shown);
+	struct views *vs = o->fs->views;
+	struct shown *s = NULL;
+	struct statx stx;
+	int err = views_shown_of(vs, &o->caller, n, &s);
 
-	if (!err)
-		err = view_files_init(&o->files, n->shown->view, open_source, o);
 	if (err)
 		return err;
-	o->shown = shown_get(o->fs->views, n->shown);
+	o->dir = views_open_unit(vs, &o->caller, n, &stx);
+	err = o->dir < 0 ? o->dir : view_files_init(&o->files, s->view, open_source, o);
+	if (err) {
+		shown_put(vs, s);
+		return err;
+	}
+	o->shown = s;
 	o->file = n->file;
 	return view_files_open(&o->files, o->file);
 }
@@ -109,14 +98,10 @@ void views_open(fuse_req_t req, uint64_t id, struct fuse_file_info *fi)
 		else if (n->kind == VIEW_FILE)
 			err = open_file(o, n);
 		else if (n->kind == VIEW_WHY || n->kind == VIEW_TOP_WHY)
-			err = open_dir(o, n, NULL);
+			o->text = views_why(fs->views, &o->caller, n, &err);
 		else
 			err = -EISDIR;
-		if (!err && !o->shown) {
-			o->text = views_why(fs->views, n);
-			err = o->text ? 0 : -ENOMEM;
-			fi->direct_io = 1; /* its size is known only now */
-		}
+		fi->direct_io = o->text != NULL; /* its size is known only now */
 	}
 	if (n)
 		views_put(fs->views, n);
@@ -175,12 +160,12 @@ void views_readlink(fuse_req_t req, uint64_t id)
 {
 	struct views *vs = req_fs(req)->views;
 	struct view_node *n = views_get(vs, id);
-	char target[NAME_MAX + sizeof(LINK_TO)];
+	char target[NAME_MAX + sizeof(VIEWS_LINK_TO)];
 
 	if (!n || n->kind != VIEW_LINK) {
 		fuse_reply_err(req, n ? EINVAL : ESTALE);
 	} else {
-		snprintf(target, sizeof(target), LINK_TO "%s", n->name);
+		snprintf(target, sizeof(target), VIEWS_LINK_TO "%s", n->name);
 		fuse_reply_readlink(req, target);
 	}
 	if (n)
@@ -217,10 +202,15 @@ void views_readdir(fuse_req_t req, uint64_t id, size_t size, off_t off)
 	struct caller c = req_caller(req);
 	struct view_node *n = views_get(fs->views, id);
 	char *buf = requests_data_buffer();
+	struct shown *s = NULL;
 	size_t len = 0;
+	int err = !n			 ? -ESTALE
+		  : n->kind == VIEW_SPEC ? views_shown_of(fs->views, &c, n, &s)
+		  : n->kind == VIEW_TOP	 ? 0
+					 : -ENOTDIR;
 
-	if (!n || (n->kind != VIEW_SPEC && n->kind != VIEW_TOP)) {
-		fuse_reply_err(req, n ? ENOTDIR : ESTALE);
+	if (err) {
+		fuse_reply_err(req, -err);
 		if (n)
 			views_put(fs->views, n);
 		return;
@@ -233,7 +223,7 @@ void views_readdir(fuse_req_t req, uint64_t id, size_t size, off_t off)
 		size_t need;
 
 		if (!name && n->kind == VIEW_SPEC)
-			name = name_in(n->shown->view, i - 2, &link);
+			name = name_in(s->view, i - 2, &link);
 		else if (!name)
 			name = i == 2 ? "why" : NULL;
 		if (!name)
@@ -247,5 +237,6 @@ void views_readdir(fuse_req_t req, uint64_t id, size_t size, off_t off)
 		len += need;
 	}
 	fuse_reply_buf(req, buf, len);
+	shown_put(fs->views, s);
 	views_put(fs->views, n);
 }

@@ -64,6 +64,15 @@ done
 expect_fail ls "$VIEW/safetensors/other"
 expect_fail ls "$MNT/.view/safetensors/$FILE/x"
 
+# However many views there are: few are kept, and what was looked up is there still.
+exec 6<"$VIEW/safetensors/$FILE"
+for n in {1..40}; do
+	expect_ok ls "$VIEW/part=all,only=*$n*"
+done
+expect_ok cmp "$VIEW/safetensors/$FILE" "$TEST_TMP/export/$FILE"
+expect_ok cmp "$TEST_TMP/export/$FILE" - <&6
+exec 6<&-
+
 # Of what is being saved there is none; of what others have written there is.
 mkdir "$MNT/step-2"
 cp "$TREE"/*.distcp "$MNT/step-2"
