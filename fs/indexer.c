@@ -151,12 +151,13 @@ static int error_of(const char *answer)
 }
 
 /* Fills *@out from the file @fd, which the process has written. */
-static int parse(int fd, struct index **out)
+static int parse(int fd, struct index **out, size_t *bytes)
 {
-	bool fits = lseek(fd, 0, SEEK_END) <= INDEX_TEXT_MAX;
+	off_t size = lseek(fd, 0, SEEK_END);
 	FILE *in = lseek(fd, 0, SEEK_SET) ? NULL : fdopen(dup(fd), "r");
-	int err = !fits ? -EFBIG : in ? index_create(out) : -ENOMEM;
+	int err = size > INDEX_TEXT_MAX ? -EFBIG : in ? index_create(out) : -ENOMEM;
 
+	*bytes = (size_t)size;
 	if (!err)
 		err = index_parse(*out, in);
 	if (in)
@@ -164,7 +165,7 @@ static int parse(int fd, struct index **out)
 	return err == -EBADMSG ? -EIO : err;
 }
 
-int indexer_read(int dir, uid_t uid, gid_t gid, struct index **out)
+int indexer_read(int dir, uid_t uid, gid_t gid, struct index **out, size_t *bytes)
 {
 	__cleanup_fd int text = memfd_create("ckptfs-index", MFD_CLOEXEC);
 	struct task t = {.dir = dir, .out = text, .uid = uid, .gid = gid};
@@ -186,7 +187,7 @@ int indexer_read(int dir, uid_t uid, gid_t gid, struct index **out)
 	}
 	close(fds[0]);
 	if (!err)
-		err = parse(text, out);
+		err = parse(text, out, bytes);
 	if (err) {
 		index_destroy(*out);
 		*out = NULL;

@@ -36,9 +36,9 @@ void indexer_stop(struct indexer *x);
 
 /*
  * Reads the index of the directory @dir by such a process, which has the rights of that user. 0 and
- * the index; or -errno, of the process or of its reading. Any thread.
+ * the index, whose text has @bytes; or -errno, of the process or of its reading. Any thread.
  */
-int indexer_read(int dir, uid_t uid, gid_t gid, struct index **out);
+int indexer_read(int dir, uid_t uid, gid_t gid, struct index **out, size_t *bytes);
 
 /*
  * The process: argv are its name, a uid and a gid, and "show" if it is to print the index and not to

@@ -59,17 +59,14 @@ static struct view_node *find_name_locked(struct views *vs, uint64_t parent, con
 	return NULL;
 }
 
-/* Takes @n, and what only it holds, out of the tables. The caller frees *@unit and *@view. */
-static struct view_node *take_out_locked(struct views *vs, struct view_node *n)
+/* Takes @n out of the tables. */
+static void take_out_locked(struct views *vs, struct view_node *n)
 {
-	struct view_node *parent = n->parent;
-
 	table_del(&vs->by_id, &n->by_id);
 	if (n->named)
 		table_del(&vs->by_name, &n->by_name);
-	if (parent)
-		parent->children--;
-	return parent;
+	if (n->parent)
+		n->parent->children--;
 }
 
 static void free_node(struct views *vs, struct view_node *n)
@@ -81,19 +78,30 @@ static void free_node(struct views *vs, struct view_node *n)
 	free(n);
 }
 
-/* Frees @n and those above it that nobody needs any more. */
-static void collect(struct views *vs, struct view_node *n)
+/*
+ * Takes @n, and those above it, out of the tables as far as nobody needs them any more. The caller
+ * frees the list of these, which goes on by their `parent`.
+ */
+static struct view_node *collect_locked(struct views *vs, struct view_node *n)
+{
+	struct view_node *first = n, *last = NULL;
+
+	for (; n && !n->nlookup && !n->children; n = n->parent) {
+		take_out_locked(vs, n);
+		last = n;
+	}
+	if (last)
+		last->parent = NULL;
+	return last ? first : NULL;
+}
+
+static void free_list(struct views *vs, struct view_node *n)
 {
 	while (n) {
-		struct view_node *parent = NULL;
-		{
-			LOCK_SCOPE(&vs->lock);
-			if (n->nlookup || n->children)
-				return;
-			parent = take_out_locked(vs, n);
-		}
+		struct view_node *next = n->parent;
+
 		free_node(vs, n);
-		n = parent;
+		n = next;
 	}
 }
 
@@ -110,11 +118,13 @@ struct view_node *views_get(struct views *vs, uint64_t id)
 
 void views_put(struct views *vs, struct view_node *n)
 {
+	struct view_node *list;
 	{
 		LOCK_SCOPE(&vs->lock);
 		n->children--;
+		list = collect_locked(vs, n);
 	}
-	collect(vs, n);
+	free_list(vs, list);
 }
 
 struct node *views_unit(struct view_node *n)
@@ -233,22 +243,52 @@ static struct shown *find_kept(struct views *vs, uint64_t unit, const char *spec
 	return NULL;
 }
 
-/* Keeps @s, which gets a reference more, in the place of the one that was not used for longest. */
+/* Takes out what was not used for longest, so that @bytes more fit. NULL: they do. */
+static struct shown *make_room_locked(struct views *vs, size_t bytes)
+{
+	size_t sum = bytes, oldest = VIEWS_KEPT, nr = 0;
+	struct shown *old;
+
+	for (size_t i = 0; i < VIEWS_KEPT; i++) {
+		if (!vs->kept[i])
+			continue;
+		nr++;
+		sum += vs->kept[i]->bytes;
+		if (oldest == VIEWS_KEPT || vs->kept[i]->used < vs->kept[oldest]->used)
+			oldest = i;
+	}
+	if (!nr || (nr < VIEWS_KEPT && sum <= VIEWS_BYTES))
+		return NULL;
+	old = vs->kept[oldest];
+	vs->kept[oldest] = NULL;
+	return old;
+}
+
+/* There is room for @s, which gets a reference more. */
+static void add_kept_locked(struct views *vs, struct shown *s)
+{
+	size_t i = 0;
+
+	while (vs->kept[i])
+		i++;
+	vs->kept[i] = s;
+	s->used = ++vs->uses;
+	s->refs++;
+}
+
 static void keep(struct views *vs, struct shown *s)
 {
 	struct shown *old;
-	size_t at = 0;
-	{
-		LOCK_SCOPE(&vs->lock);
-		for (size_t i = 0; i < VIEWS_KEPT && vs->kept[at]; i++)
-			if (!vs->kept[i] || vs->kept[i]->used < vs->kept[at]->used)
-				at = i;
-		old = vs->kept[at];
-		vs->kept[at] = s;
-		s->used = ++vs->uses;
-		s->refs++;
-	}
-	shown_put(vs, old);
+
+	do {
+		{
+			LOCK_SCOPE(&vs->lock);
+			old = make_room_locked(vs, s->bytes);
+			if (!old)
+				add_kept_locked(vs, s);
+		}
+		shown_put(vs, old);
+	} while (old);
 }
 
 /* Reads the index with the rights of the owner, and makes the view. */
@@ -257,7 +297,7 @@ static int make_shown(int dir, const struct statx *stx, const char *spec, struct
 {
 	struct shown *s = calloc(1, sizeof(*s));
 	struct index *ix = NULL;
-	int err = s ? indexer_read(dir, stx->stx_uid, stx->stx_gid, &ix) : -ENOMEM;
+	int err = s ? indexer_read(dir, stx->stx_uid, stx->stx_gid, &ix, &s->bytes) : -ENOMEM;
 
 	if (!err)
 		err = view_create(&s->view, ix, spec, why);
@@ -550,15 +590,16 @@ void views_lookup(fuse_req_t req, uint64_t parent, const char *name)
 void views_forget(struct fs *fs, uint64_t id, uint64_t count)
 {
 	struct views *vs = fs->views;
-	struct view_node *n;
+	struct view_node *n, *list = NULL;
 	{
 		LOCK_SCOPE(&vs->lock);
 		n = find_locked(vs, id);
-		if (n)
+		if (n) {
 			n->nlookup -= count < n->nlookup ? count : n->nlookup;
+			list = collect_locked(vs, n);
+		}
 	}
-	if (n)
-		collect(vs, n);
+	free_list(vs, list);
 }
 
 char *views_why(struct views *vs, const struct caller *c, struct view_node *n, int *err)

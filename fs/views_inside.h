@@ -13,6 +13,8 @@
  * not kept any more is made again.
  */
 #define VIEWS_KEPT 16
+#define VIEWS_BYTES \
+	((size_t)256 << 20) /* of the texts of their indexes; if there is more than one */
 
 #define VIEWS_LINK_TO "../../" /* from a view to its unit */
 
@@ -20,6 +22,7 @@ struct shown {
 	unsigned refs; /* lock of the table, as the next */
 	uint64_t used; /* number of the last look-up that found it */
 	uint64_t unit; /* the id of its node */
+	size_t bytes;  /* of the text of its index */
 	char spec[SPEC_TEXT_MAX + 1];
 	/*
 	 * When it was made: the ctime of the commit file, as that of the directory changes when its
