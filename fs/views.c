@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/tensors/stored.h"
 #include "fs/indexer.h"
 #include "fs/view_assets.h"
 #include "fs/views_inside.h"
 
 #define WHY	   "why"
+#define INDEX	   "index.json"
 #define SPEC_ALL   "part=all"
 #define FILE_TIME  3600.0 /* a file of a view never changes */
 #define SHORT_TIME 1.0
@@ -436,7 +438,7 @@ static void reply(fuse_req_t req, struct view_node *n)
 	bool fixed = n->kind == VIEW_FILE || n->kind == VIEW_LINK;
 
 	e.entry_timeout = e.attr_timeout = fixed ? FILE_TIME : SHORT_TIME;
-	if (n->kind == VIEW_TOP || n->kind == VIEW_TOP_WHY)
+	if (n->kind <= VIEW_TOP_INDEX)
 		e.entry_timeout = e.attr_timeout = 0;
 	if (fuse_reply_entry(req, &e))
 		views_forget(req_fs(req), e.ino, 1);
@@ -568,8 +570,9 @@ void views_lookup(fuse_req_t req, uint64_t parent, const char *name)
 
 	if (dir && dir->kind == VIEW_SPEC) {
 		err = look_up_in(vs, &c, dir, name, &n);
-	} else if (dir && dir->kind == VIEW_TOP && !strcmp(name, WHY)) {
-		n = make_node(VIEW_TOP_WHY, WHY, &(struct statx){.stx_mode = 0444});
+	} else if (dir && dir->kind == VIEW_TOP && (!strcmp(name, WHY) || !strcmp(name, INDEX))) {
+		n = make_node(strcmp(name, WHY) ? VIEW_TOP_INDEX : VIEW_TOP_WHY, name,
+			      &(struct statx){.stx_mode = 0444});
 		err = n ? 0 : -ENOMEM;
 		if (n) {
 			n->st.st_uid = dir->st.st_uid;
@@ -602,21 +605,45 @@ void views_forget(struct fs *fs, uint64_t id, uint64_t count)
 	free_list(vs, list);
 }
 
-char *views_why(struct views *vs, const struct caller *c, struct view_node *n, int *err)
+/* What stands in .view/why: of the last spec that was refused, and of all tensors. */
+static char *top_why(struct views *vs, struct view_node *n, const struct view *v)
 {
-	char why[SPEC_WHY_MAX] = "", *text = NULL, *refused = NULL;
+	char *text = NULL;
+	LOCK_SCOPE(&vs->lock);
+
+	if (asprintf(&text, "%s%s", n->parent->why ? n->parent->why : "", v->why) < 0)
+		return NULL;
+	return text;
+}
+
+/* The index itself, as `ckptfs tensors --json` has it. */
+static char *index_text_of(const struct view *v)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	if (out)
+		index_print(v->ix, "", out);
+	if (!out || !fclose(out))
+		return text;
+	free(text);
+	return NULL;
+}
+
+char *views_text(struct views *vs, const struct caller *c, struct view_node *n, int *err)
+{
+	char why[SPEC_WHY_MAX] = "", *text;
 	struct shown *s = NULL;
 
-	if (n->kind == VIEW_WHY) {
-		*err = views_shown_of(vs, c, n, &s);
-	} else {
-		*err = views_shown(vs, c, n, SPEC_ALL, &s, why);
-		LOCK_SCOPE(&vs->lock);
-		refused = n->parent->why ? strdup(n->parent->why) : NULL;
-	}
-	if (!*err && asprintf(&text, "%s%s", refused ? refused : "", s->view->why) < 0)
-		*err = -ENOMEM;
-	free(refused);
+	*err = n->kind == VIEW_WHY ? views_shown_of(vs, c, n, &s)
+				   : views_shown(vs, c, n, SPEC_ALL, &s, why);
+	if (*err)
+		return NULL;
+	text = n->kind == VIEW_WHY	 ? strdup(s->view->why)
+	       : n->kind == VIEW_TOP_WHY ? top_why(vs, n, s->view)
+					 : index_text_of(s->view);
 	shown_put(vs, s);
-	return *err ? NULL : text;
+	*err = text ? 0 : -ENOMEM;
+	return text;
 }

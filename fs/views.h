@@ -4,6 +4,7 @@
  * being saved, found by lookup and not listed; so is a SPEC in it. A view is made when its SPEC is
  * looked up, and anew when the directory has changed since.
  *
+ *	.view/index.json the index of all its tensors (engine/tensors/stored.h)
  *	.view/why	what cannot be shown of all that there is; or why the last SPEC was refused
  *	.view/SPEC/why	the same for that view
  *	.view/SPEC/...	its files, and links to config.json and the like

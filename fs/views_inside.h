@@ -32,7 +32,15 @@ struct shown {
 	struct view *view;
 };
 
-enum view_kind { VIEW_TOP, VIEW_TOP_WHY, VIEW_SPEC, VIEW_FILE, VIEW_WHY, VIEW_LINK };
+enum view_kind {
+	VIEW_TOP,
+	VIEW_TOP_WHY,
+	VIEW_TOP_INDEX,
+	VIEW_SPEC,
+	VIEW_FILE,
+	VIEW_WHY,
+	VIEW_LINK
+};
 
 struct view_node {
 	struct table_node by_id, by_name;
@@ -87,7 +95,7 @@ void shown_put(struct views *vs, struct shown *s); /* accepts NULL */
 int views_open_unit(struct views *vs, const struct caller *c, struct view_node *n,
 		    struct statx *stx);
 
-/* The text of the node `why` @n. Malloced; or NULL, and *@err. */
-char *views_why(struct views *vs, const struct caller *c, struct view_node *n, int *err);
+/* The text of the node @n, a `why` or index.json. Malloced; or NULL, and *@err. */
+char *views_text(struct views *vs, const struct caller *c, struct view_node *n, int *err);
 
 #endif

@@ -97,8 +97,9 @@ void views_open(fuse_req_t req, uint64_t id, struct fuse_file_info *fi)
 			err = -EROFS;
 		else if (n->kind == VIEW_FILE)
 			err = open_file(o, n);
-		else if (n->kind == VIEW_WHY || n->kind == VIEW_TOP_WHY)
-			o->text = views_why(fs->views, &o->caller, n, &err);
+		else if (n->kind == VIEW_WHY || n->kind == VIEW_TOP_WHY ||
+			 n->kind == VIEW_TOP_INDEX)
+			o->text = views_text(fs->views, &o->caller, n, &err);
 		else
 			err = -EISDIR;
 		fi->direct_io = o->text != NULL; /* its size is known only now */
@@ -225,7 +226,7 @@ void views_readdir(fuse_req_t req, uint64_t id, size_t size, off_t off)
 		if (!name && n->kind == VIEW_SPEC)
 			name = name_in(s->view, i - 2, &link);
 		else if (!name)
-			name = i == 2 ? "why" : NULL;
+			name = i == 2 ? "index.json" : i == 3 ? "why" : NULL;
 		if (!name)
 			break;
 		if (link && !has_asset(fs, &c, n, name))

@@ -48,6 +48,9 @@ out = os.memfd_create("out")
 assert os.sendfile(out, fd, 0, size) == size and os.pread(out, size, 0) == whole
 END
 
+# The index of all its tensors.
+assert_eq "$(sed 1,4d "$VIEW/index.json")" "$("$CKPTFS" tensors --json "$BACK/step-1" | sed 1,4d)" "the index"
+
 # What is refused, and why.
 for spec in prat=model part=modle max=0 nonsense; do
 	run ls "$VIEW/$spec"
