@@ -37,6 +37,8 @@ static int add_tensor(struct walk *w, const struct torch_tensor *tt)
 	if (err)
 		return err;
 	t->requires_grad = tt->requires_grad;
+	if (t->part == PART_MODEL) /* optimizer.pt may name nothing so */
+		t->part = index_part_of(path_name(w->path));
 	return index_add_piece(w->ix, t, &piece);
 }
 

@@ -16,6 +16,7 @@
 
 #define INDEX_NAME "model.safetensors.index.json"
 #define ALIGN	   8
+#define HEADER_MAX 100000000 /* safetensors's own limit */
 
 /* --- which tensors --- */
 
@@ -50,7 +51,34 @@ static const char *problem_of(const struct index_tensor *t)
 		return "no file says its shape";
 	if (type_bits(t->dtype) % 8)
 		return "its elements are no whole bytes";
+	if (!strcmp(t->dtype, "C32") || !strcmp(t->dtype, "C128"))
+		return "safetensors has no such type of elements";
+	for (unsigned i = 0; i < t->ndim; i++)
+		if (t->shape[i] > INT64_MAX)
+			return "its shape is too large to be true";
 	return NULL;
+}
+
+/* Why no tensor can have that name in a header; NULL: one can. */
+static const char *name_problem(const char *name)
+{
+	json_t *text = json_string(name); /* NULL: it is no UTF-8 */
+	bool is_text = text != NULL;
+
+	json_decref(text);
+	return !is_text			       ? "its name is no UTF-8"
+	       : !strcmp(name, "__metadata__") ? "safetensors keeps that name for itself"
+					       : NULL;
+}
+
+/* True if the tensor that has the bytes of @t, too, is shown. */
+static bool shows_root(const struct view *v, const struct index_tensor *t)
+{
+	const struct index_tensor *root = t->alias ? index_find(v->ix, t->scope, t->alias) : NULL;
+	const char *name = root ? view_spec_name(&v->spec, root) : "";
+
+	return root && view_spec_wants(&v->spec, root, name) && !problem_of(root) &&
+	       !name_problem(name);
 }
 
 static int by_name(const void *a, const void *b)
@@ -74,7 +102,8 @@ static int choose(struct making *m)
 
 		if (!view_spec_wants(&v->spec, t, name))
 			continue;
-		if (t->alias)
+		problem = problem ? problem : name_problem(name);
+		if (shows_root(v, t))
 			fprintf(m->why, "%s: it has the bytes of %s, which is shown\n", name,
 				t->alias);
 		else if (problem)
@@ -154,6 +183,10 @@ static int make_head(struct view_file *f)
 		return -ENOMEM;
 	len = strlen(text);
 	padded = (len + ALIGN - 1) / ALIGN * ALIGN;
+	if (padded > HEADER_MAX) {
+		free(text);
+		return -EFBIG;
+	}
 	f->head_size = 8 + padded;
 	f->head = malloc(f->head_size);
 	if (f->head) {

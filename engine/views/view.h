@@ -52,7 +52,7 @@ struct view {
 
 /*
  * Makes the view of the checkpoint that @ix describes, which it takes over, also if it fails. 0;
- * -EINVAL with @why: the spec is wrong; -ENOMEM.
+ * -EINVAL with @why: the spec is wrong; -EFBIG: a header would be too long; -ENOMEM.
  */
 int view_create(struct view **out, struct index *ix, const char *spec, char why[SPEC_WHY_MAX]);
 void view_destroy(struct view *v); /* accepts NULL */

@@ -16,6 +16,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "engine/base/cleanup.h"
 #include "engine/base/message.h"
@@ -66,8 +67,12 @@ static int open_source(void *export, const char *path)
 /* Splits UNIT/.view/SPEC. */
 static int read_place(struct export *x, const char *place)
 {
-	const char *mark = strstr(place, SPEC_MARK);
-	size_t len = mark ? (size_t)(mark - place) : strlen(place);
+	const char *mark = NULL, *next = place;
+	size_t len;
+
+	while ((next = strstr(next, SPEC_MARK)))
+		mark = next++;
+	len = mark ? (size_t)(mark - place) : strlen(place);
 
 	if (len >= sizeof(x->unit) || (mark && strlen(mark + strlen(SPEC_MARK)) > SPEC_TEXT_MAX))
 		return -ENAMETOOLONG;
@@ -143,17 +148,35 @@ static int remove_all(int dir)
 	return 0;
 }
 
-/* What the hidden directory is for: two exports of the same are one. */
-static int make_key(struct export *x, char *key, size_t size)
+/* What tells a file from another, and from what it was before a change. */
+static int add_state(XXH3_state_t *state, int dir, const char *path)
 {
 	struct stat st;
 
-	if (fstat(x->tree.dir, &st))
+	if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW))
 		return -errno;
-	snprintf(key, size, "%s\n%s\n%llu %lld.%09ld\n%zu\n", x->unit, x->spec,
-		 (unsigned long long)st.st_ino, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
-		 x->view->nr_files);
+	XXH3_64bits_update(state, &st.st_ino, sizeof(st.st_ino));
+	XXH3_64bits_update(state, &st.st_size, sizeof(st.st_size));
+	XXH3_64bits_update(state, &st.st_mtim, sizeof(st.st_mtim));
+	XXH3_64bits_update(state, &st.st_ctim, sizeof(st.st_ctim));
 	return 0;
+}
+
+/* What the hidden directory is for: exports of the same files, as they are now, are one. */
+static int make_key(struct export *x, char *key, size_t size)
+{
+	XXH3_state_t *state = XXH3_createState();
+	int err = state ? 0 : -ENOMEM;
+
+	if (state)
+		XXH3_64bits_reset(state);
+	for (size_t i = 0; i < x->view->nr_paths && !err; i++)
+		err = add_state(state, x->tree.dir, x->view->paths[i]);
+	if (!err)
+		snprintf(key, size, "%s\n%s\n%016llx\n%zu\n", x->unit, x->spec,
+			 (unsigned long long)XXH3_64bits_digest(state), x->view->nr_files);
+	XXH3_freeState(state);
+	return err;
 }
 
 /* Begins, or goes on if the hidden directory is for the same. */
@@ -182,6 +205,18 @@ static int begin(struct export *x)
 	return err;
 }
 
+/* Locks the hidden directory, which another export may give its name at any moment. */
+static int lock_hidden(struct export *x)
+{
+	struct stat mine, there;
+
+	if (flock(x->dir, LOCK_EX | LOCK_NB) || fstat(x->dir, &mine) ||
+	    fstatat(x->parent, x->hidden, &there, AT_SYMLINK_NOFOLLOW) ||
+	    mine.st_ino != there.st_ino || mine.st_dev != there.st_dev)
+		return -EBUSY;
+	return fstatat(x->parent, x->name, &there, AT_SYMLINK_NOFOLLOW) ? begin(x) : -EEXIST;
+}
+
 /* Makes or takes up the hidden directory. -EBUSY: another process is exporting there. */
 static int open_hidden(struct export *x)
 {
@@ -207,7 +242,7 @@ static int open_hidden(struct export *x)
 	x->dir = openat(x->parent, x->hidden, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (x->dir < 0)
 		return -errno;
-	return flock(x->dir, LOCK_EX | LOCK_NB) ? -EBUSY : begin(x);
+	return lock_hidden(x);
 }
 
 /* --- the bytes --- */
@@ -312,7 +347,9 @@ static int write_file(struct export *x, size_t nr)
 
 static int copy_asset(struct export *x, int from, const char *name)
 {
-	int in = openat(from, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC), out, err = 0;
+	/* A link of the checkpoint may lead to what its owner cannot read, but this user can. */
+	int flags = x->assets ? 0 : O_NOFOLLOW, out, err = 0;
+	int in = openat(from, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags);
 	char buf[65536];
 	ssize_t n;
 

@@ -11,7 +11,13 @@ import sys
 import types
 import zipfile
 
-SIZES = {"FloatStorage": 4, "HalfStorage": 2, "LongStorage": 8, "ByteStorage": 1}
+SIZES = {
+    "ComplexDoubleStorage": 16,
+    "FloatStorage": 4,
+    "HalfStorage": 2,
+    "LongStorage": 8,
+    "ByteStorage": 1,
+}
 
 
 def _module(name):

@@ -192,6 +192,15 @@ assert [t["name"] for t in index("grad.pt")["tensors"] if t.get("requires_grad")
 torch_save({"a": part, "b": tensor(weight, [16]), "c": part}, "between.pt")
 assert [t.get("alias") for t in index("between.pt")["tensors"]] == [None, None, "a"]
 
+# Where names say nothing of the part, that of the file does.
+os.mkdir("trainer")
+torch_save({"w": part}, "trainer/pytorch_model.bin")
+torch_save({"state": {0: {"step": part}}}, "trainer/optimizer.pt")
+assert [(t["name"], t["part"]) for t in index("trainer")["tensors"]] == [
+    ("state.0.step", "optimizer"),
+    ("w", "model"),
+]
+
 # What is no checkpoint, and what is not there.
 os.mkdir("empty")
 status, out, err = run("empty")

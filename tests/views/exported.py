@@ -117,6 +117,31 @@ assert status == 0 and json.loads(out) == {
 }, out
 assert sorted(os.listdir("out")) == ["config.json", "model.safetensors", "tokenizer.json"]
 
+# Of tied tensors one is shown, whichever of them is asked for.
+torch_save({"a": tensor(data, [4, 2]), "b": tensor(data, [4, 2])}, "tied.pt")
+os.mkdir("tied")
+os.rename("tied.pt", "tied/all.pt")
+for spec, names in (("safetensors", ["a"]), ("only=b", ["b"]), ("only=a", ["a"])):
+    assert export("tied/.view/" + spec, "one")[0] == 0 and sorted(read("one")) == names, spec
+    shutil.rmtree("one")
+
+# What a header cannot say; and what a link leads to.
+wide = Storage("0", "ComplexDoubleStorage", bytes(64))
+os.mkdir("odd")
+torch_save(
+    {"__metadata__": tensor(data, [2]), "c": tensor(wide, [4]), "w": tensor(data, [1])}, "odd/a.pt"
+)
+status, out, err = export("odd", "one")
+assert status == 1 and "keeps that name" in err and "no such type" in err, err
+os.symlink("/etc/hostname", "odd/config.json")
+status, out, err = export("odd/.view/only=w", "one")
+assert status == 1 and not os.path.exists("one"), err
+shutil.rmtree(".one.part")
+os.makedirs("x/.view/y")
+torch_save({"w": tensor(data, [1])}, "x/.view/y/a.pt")
+assert export("x/.view/y/.view/safetensors", "one")[0] == 0
+shutil.rmtree("one")
+
 # What is refused: nothing is written.
 before = sorted(os.listdir("."))
 for args, text in (
@@ -153,7 +178,15 @@ os.close(held)
 limit = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", CKPTFS, "export", "many/.view/max=16", "again"]
 assert subprocess.run(limit, capture_output=True).returncode != 0
 assert not os.path.exists("again")
+# The files that were written before the failure are not of what is there now.
+status, out, err = export("--assets", "nowhere", "many/.view/max=16", "again")
+assert status == 1 and len(os.listdir(".again.part")) > 8, err
+with open("many/all.pt", "r+b") as file:
+    whole = file.read()
+    file.seek(whole.index(data.data))
+    file.write(bytes(reversed(data.data)))
+assert export("many/.view/max=16", "new_all")[0] == 0 and read("new_all") != read("all")
 status, out, err = export("many/.view/max=16", "again")
-assert status == 0 and read("again") == read("all"), err
+assert status == 0 and read("again") == read("new_all"), err
 assert sorted(os.listdir("again")) == sorted(os.listdir("all"))
 assert not [name for name in os.listdir(".") if name.endswith(".part")]
