@@ -143,6 +143,7 @@ $(O)/obj/%.o: %.c $(O)/flags | $(O)/found
 ifeq ($(shell uname -m),x86_64)
 $(O)/obj/engine/content/hash_avx2.o: override CFLAGS += -mavx2
 endif
+$(O)/obj/engine/views/builtin.o: $(wildcard engine/views/builtin/*.json)
 
 # --- test programs ---
 

@@ -77,6 +77,7 @@ static void free_node(struct views *vs, struct view_node *n)
 		node_put(vs->fs->tree, n->unit);
 	free(n->name);
 	free(n->why);
+	free(n->target);
 	free(n);
 }
 
@@ -229,14 +230,14 @@ static uint64_t changed_ns(const struct statx *stx)
 }
 
 /* The one that is kept, referenced; NULL: none is. */
-static struct shown *find_kept(struct views *vs, uint64_t unit, const char *spec, uint64_t changed)
+static struct shown *find_kept(struct views *vs, uint64_t unit, const char *spec, uint64_t state)
 {
 	LOCK_SCOPE(&vs->lock);
 
 	for (size_t i = 0; i < VIEWS_KEPT; i++) {
 		struct shown *s = vs->kept[i];
 
-		if (!s || s->unit != unit || s->changed_ns != changed || strcmp(s->spec, spec) != 0)
+		if (!s || s->unit != unit || s->state != state || strcmp(s->spec, spec) != 0)
 			continue;
 		s->refs++;
 		s->used = ++vs->uses;
@@ -294,54 +295,51 @@ static void keep(struct views *vs, struct shown *s)
 }
 
 /* Reads the index with the rights of the owner, and makes the view. */
-static int make_shown(int dir, const struct statx *stx, const char *spec, struct shown **out,
-		      char why[SPEC_WHY_MAX])
+static int make_shown(int dir, const struct statx *stx, const char *spec, struct views_beside *at,
+		      struct shown **out, char why[SPEC_WHY_MAX])
 {
+	const struct view_beside beside = {.read = views_read_beside, .arg = at};
 	struct shown *s = calloc(1, sizeof(*s));
 	struct index *ix = NULL;
 	int err = s ? indexer_read(dir, stx->stx_uid, stx->stx_gid, &ix, &s->bytes) : -ENOMEM;
 
 	if (!err)
-		err = view_create(&s->view, ix, spec, why);
+		err = view_create(&s->view, ix, spec, &beside, why);
 	if (err) {
 		free(s);
 		return err;
 	}
 	snprintf(s->spec, sizeof(s->spec), "%s", spec);
 	s->refs = 1;
-	s->changed_ns = changed_ns(stx);
 	*out = s;
 	return 0;
-}
-
-/* A wrong word needs no index. */
-static int check_spec(const char *spec, char why[SPEC_WHY_MAX])
-{
-	struct view_spec ignored;
-
-	return view_spec_parse(&ignored, spec, why);
 }
 
 int views_shown(struct views *vs, const struct caller *c, struct view_node *n, const char *spec,
 		struct shown **out, char why[SPEC_WHY_MAX])
 {
-	uint64_t unit = views_unit(n)->id;
+	uint64_t unit = views_unit(n)->id, state;
+	struct view_spec parsed; /* a wrong word needs no index */
+	struct views_beside at = {.views = vs, .caller = c, .unit = views_unit(n), .spec = &parsed};
 	struct statx stx;
-	int err = check_spec(spec, why), fd = err ? err : views_open_unit(vs, c, n, &stx);
+	int err = view_spec_parse(&parsed, spec, why), fd;
 
+	fd = err ? err : views_open_unit(vs, c, n, &stx);
 	if (fd < 0)
 		return fd;
-	*out = find_kept(vs, unit, spec, changed_ns(&stx));
+	state = changed_ns(&stx) ^ views_beside_state(&at);
+	*out = find_kept(vs, unit, spec, state);
 	if (!*out && atomic_fetch_add(&vs->nr_making, 1) >= MAKING_MAX) {
 		err = -EBUSY; /* a thread that waits serves nobody */
 		atomic_fetch_sub(&vs->nr_making, 1);
 	} else if (!*out) {
 		LOCK_SCOPE(&vs->making);
-		*out = find_kept(vs, unit, spec, changed_ns(&stx));
+		*out = find_kept(vs, unit, spec, state);
 		if (!*out)
-			err = make_shown(fd, &stx, spec, out, why);
+			err = make_shown(fd, &stx, spec, &at, out, why);
 		if (!err && !(*out)->unit) {
 			(*out)->unit = unit;
+			(*out)->state = state;
 			keep(vs, *out);
 		}
 		atomic_fetch_sub(&vs->nr_making, 1);
@@ -357,7 +355,7 @@ int views_shown_of(struct views *vs, const struct caller *c, struct view_node *n
 	const struct view_node *spec = n->kind == VIEW_SPEC ? n : n->parent;
 	int err = views_shown(vs, c, n, spec->name, out, why);
 
-	if (!err && (*out)->changed_ns != n->changed_ns) {
+	if (!err && (*out)->state != n->state) {
 		shown_put(vs, *out);
 		*out = NULL;
 		err = -ESTALE; /* the kernel looks the path up again */
@@ -405,7 +403,7 @@ static struct view_node *add(struct views *vs, struct view_node *parent, struct 
 		LOCK_SCOPE(&vs->lock);
 		n->parent = parent;
 		there = find_name_locked(vs, above(n), n->name);
-		if (there && there->changed_ns != n->changed_ns) {
+		if (there && there->state != n->state) {
 			table_del(&vs->by_name, &there->by_name);
 			there->named = false;
 			there = NULL;
@@ -511,20 +509,11 @@ static int look_up_spec(struct views *vs, const struct caller *c, struct view_no
 	if (fd >= 0)
 		close(fd);
 	if (*out) {
-		(*out)->changed_ns = s->changed_ns;
+		(*out)->state = s->state;
 		*out = add(vs, top, *out);
 	}
 	shown_put(vs, s);
 	return *out ? 0 : fd < 0 ? fd : -ENOMEM;
-}
-
-/* True if the unit has a file of that name, which loaders look for. */
-static bool has_asset(struct views *vs, const struct caller *c, int unit, const char *name)
-{
-	struct backing b = fs_as(vs->fs, c);
-	struct statx ignored;
-
-	return view_asset_is(name) && !backing_stat_at(&b, unit, name, &ignored);
 }
 
 /* A file of the view @spec, its `why`, or a link to a file of the unit. */
@@ -533,12 +522,13 @@ static int look_up_in(struct views *vs, const struct caller *c, struct view_node
 {
 	struct shown *s = NULL;
 	bool is_why = !strcmp(name, WHY);
+	char target[VIEWS_LINK_MAX] = "";
 	struct statx stx;
 	int err = views_shown_of(vs, c, spec, &s), nr = err ? -1 : view_find(s->view, name);
 	int fd = err ? err : views_open_unit(vs, c, spec, &stx);
 
 	err = fd < 0 ? fd : 0;
-	if (!err && nr < 0 && !is_why && !has_asset(vs, c, fd, name))
+	if (!err && nr < 0 && !is_why && !views_asset(vs, c, spec, name, target))
 		err = -ENOENT;
 	if (!err) {
 		*out = make_node(nr >= 0 ? VIEW_FILE : is_why ? VIEW_WHY : VIEW_LINK, name, &stx);
@@ -547,11 +537,12 @@ static int look_up_in(struct views *vs, const struct caller *c, struct view_node
 	if (!err) {
 		struct stat *st = &(*out)->st;
 
-		(*out)->changed_ns = s->changed_ns;
+		(*out)->state = s->state;
 		(*out)->file = nr >= 0 ? (size_t)nr : 0;
 		st->st_size = nr >= 0  ? (off_t)s->view->files[nr].size
 			      : is_why ? (off_t)s->view->why_size
-				       : (off_t)(strlen(VIEWS_LINK_TO) + strlen(name));
+				       : (off_t)strlen(target);
+		(*out)->target = *target ? strdup(target) : NULL;
 		st->st_blocks = (st->st_size + 511) / 512;
 		*out = add(vs, spec, *out);
 	}

@@ -16,7 +16,8 @@
 #define VIEWS_BYTES \
 	((size_t)256 << 20) /* of the texts of their indexes; if there is more than one */
 
-#define VIEWS_LINK_TO "../../" /* from a view to its unit */
+#define VIEWS_LINK_TO  "../../" /* from a view to its unit */
+#define VIEWS_LINK_MAX 1024
 
 struct shown {
 	unsigned refs; /* lock of the table, as the next */
@@ -25,10 +26,10 @@ struct shown {
 	size_t bytes;  /* of the text of its index */
 	char spec[SPEC_TEXT_MAX + 1];
 	/*
-	 * When it was made: the ctime of the commit file, as that of the directory changes when its
-	 * index is kept; or of a directory that has none.
+	 * The state that it is of: the ctime of the commit file, as that of the directory changes
+	 * when its index is kept, or of a directory that has none; and what is beside it.
 	 */
-	uint64_t changed_ns;
+	uint64_t state;
 	struct view *view;
 };
 
@@ -49,10 +50,11 @@ struct view_node {
 	unsigned children;
 	enum view_kind kind;
 	char *name;
-	struct node *unit;   /* of a top: referenced */
-	uint64_t changed_ns; /* of a view and what is in it: as in struct shown */
+	struct node *unit; /* of a top: referenced */
+	uint64_t state;	   /* of a view and what is in it: as in struct shown */
 	size_t file;
-	char *why; /* of a top: of the last spec that was refused; or NULL */
+	char *why;    /* of a top: of the last spec that was refused; or NULL */
+	char *target; /* of a link */
 	struct stat st;
 	bool named; /* it is in by_name */
 };
@@ -94,6 +96,22 @@ void shown_put(struct views *vs, struct shown *s); /* accepts NULL */
  */
 int views_open_unit(struct views *vs, const struct caller *c, struct view_node *n,
 		    struct statx *stx);
+
+/* For struct view_beside: as @caller finds it from @unit. */
+struct views_beside {
+	struct views *views;
+	const struct caller *caller;
+	struct node *unit;
+	const struct view_spec *spec;
+};
+int views_read_beside(void *beside, const char *name, char **text);
+
+/* What tells one state of all that @s->spec needs from another. */
+uint64_t views_beside_state(const struct views_beside *s);
+
+/* True if loaders look for @name and the view @n, a VIEW_SPEC, has a link of that name. */
+bool views_asset(struct views *vs, const struct caller *c, struct view_node *n, const char *name,
+		 char target[VIEWS_LINK_MAX]);
 
 /* The text of the node @n, a `why` or index.json. Malloced; or NULL, and *@err. */
 char *views_text(struct views *vs, const struct caller *c, struct view_node *n, int *err);

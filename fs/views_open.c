@@ -161,14 +161,11 @@ void views_readlink(fuse_req_t req, uint64_t id)
 {
 	struct views *vs = req_fs(req)->views;
 	struct view_node *n = views_get(vs, id);
-	char target[NAME_MAX + sizeof(VIEWS_LINK_TO)];
 
-	if (!n || n->kind != VIEW_LINK) {
+	if (!n || n->kind != VIEW_LINK || !n->target)
 		fuse_reply_err(req, n ? EINVAL : ESTALE);
-	} else {
-		snprintf(target, sizeof(target), VIEWS_LINK_TO "%s", n->name);
-		fuse_reply_readlink(req, target);
-	}
+	else
+		fuse_reply_readlink(req, n->target);
 	if (n)
 		views_put(vs, n);
 }
@@ -182,27 +179,12 @@ static const char *name_in(const struct view *v, size_t i, bool *link)
 	return i == v->nr_files ? "why" : view_asset(i - v->nr_files - 1);
 }
 
-/* True if the unit has that file. */
-static bool has_asset(struct fs *fs, const struct caller *c, struct view_node *n, const char *name)
-{
-	struct backing b = fs_as(fs, c);
-	struct node_fd nf;
-	struct statx stx;
-	bool has;
-
-	if (tree_fd(fs->tree, &b, views_unit(n), &nf))
-		return false;
-	has = !backing_stat_at(&b, nf.fd, name, &stx);
-	tree_fd_put(fs->tree, &nf);
-	return has;
-}
-
 void views_readdir(fuse_req_t req, uint64_t id, size_t size, off_t off)
 {
 	struct fs *fs = req_fs(req);
 	struct caller c = req_caller(req);
 	struct view_node *n = views_get(fs->views, id);
-	char *buf = requests_data_buffer();
+	char *buf = requests_data_buffer(), target[VIEWS_LINK_MAX];
 	struct shown *s = NULL;
 	size_t len = 0;
 	int err = !n			 ? -ESTALE
@@ -229,7 +211,7 @@ void views_readdir(fuse_req_t req, uint64_t id, size_t size, off_t off)
 			name = i == 2 ? "index.json" : i == 3 ? "why" : NULL;
 		if (!name)
 			break;
-		if (link && !has_asset(fs, &c, n, name))
+		if (link && !views_asset(fs->views, &c, n, name, target))
 			continue;
 		st.st_mode = link ? S_IFLNK : st.st_mode;
 		need = fuse_add_direntry(req, buf + len, size - len, name, &st, (off_t)i + 1);

@@ -158,6 +158,13 @@ static uint64_t next_stretch(const struct gather *g, const struct part *pt, cons
 	return n < a->end - *place ? n : a->end - *place;
 }
 
+static int read_file(const struct part *pt, const struct ask *a, void *buf, uint64_t len,
+		     uint64_t at)
+{
+	return a->src->read(a->src->arg, pt->path, buf, (size_t)len,
+			    pt->p->at + (at - pt->p->from));
+}
+
 /* Short runs lie one behind the other in the file: a block of it is read, and dealt out. */
 static int read_block(const struct gather *g, const struct part *pt, struct ask *a, uint64_t *at)
 {
@@ -166,6 +173,10 @@ static int read_block(const struct gather *g, const struct part *pt, struct ask 
 	int err;
 
 	start = next;
+	if (n && place + n == a->end) { /* there is only one */
+		*at = pt->p->from + pt->p->bytes;
+		return read_file(pt, a, a->buf + (place - a->off), n, start);
+	}
 	for (; n && len < BLOCK; n = next_stretch(g, pt, a, &next, &place)) {
 		next += n;
 		len = next - start < BLOCK ? (size_t)(next - start) : BLOCK;
@@ -175,9 +186,7 @@ static int read_block(const struct gather *g, const struct part *pt, struct ask 
 		a->block = malloc(BLOCK);
 	if (!a->block)
 		return -ENOMEM;
-	err = len ? a->src->read(a->src->arg, pt->path, a->block, len,
-				 pt->p->at + (start - pt->p->from))
-		  : 0;
+	err = len ? read_file(pt, a, a->block, len, start) : 0;
 	for (next = start; !err && next < start + len; next += n) {
 		n = next_stretch(g, pt, a, &next, &place);
 		n = n < start + len - next ? n : start + len - next;
@@ -199,8 +208,7 @@ static int read_part(const struct gather *g, const struct part *pt, struct ask *
 		n = next_stretch(g, pt, a, &at, &place);
 		if (!n)
 			break;
-		err = a->src->read(a->src->arg, pt->path, a->buf + (place - a->off), (size_t)n,
-				   pt->p->at + (at - pt->p->from));
+		err = read_file(pt, a, a->buf + (place - a->off), n, at);
 		at += n;
 	}
 	return err;

@@ -8,7 +8,9 @@
 #define ENGINE_VIEWS_GATHER_H
 
 #include "engine/tensors/index.h"
-#include "engine/views/view.h"
+#include "engine/views/source.h"
+
+struct gather;
 
 /*
  * Plans the reading of @t, which is complete. *@out: for free(). @path_nr gives the number of a

@@ -81,7 +81,12 @@ static void round_all(uint16_t *to, const char *from, size_t nr, unsigned bits)
 	}
 }
 
-int round_read(const struct gather *g, const char *dtype, void *buf, size_t len, uint64_t off,
+uint64_t round_bytes(uint64_t bytes, const char *dtype)
+{
+	return bytes / (type_bits(dtype) / 8) * BF16_BYTES;
+}
+
+int round_read(const struct array *array, const char *dtype, void *buf, size_t len, uint64_t off,
 	       const struct view_source *src)
 {
 	unsigned bits = type_bits(dtype), size = bits / 8;
@@ -96,7 +101,7 @@ int round_read(const struct gather *g, const char *dtype, void *buf, size_t len,
 
 		nr = nr < BLOCK ? nr : BLOCK;
 		n = nr * BF16_BYTES - skip < len ? nr * BF16_BYTES - skip : len;
-		err = gather_read(g, from, nr * size, first * size, src);
+		err = array_read(array, from, nr * size, first * size, src);
 		if (err)
 			break;
 		round_all(to, from, nr, bits);

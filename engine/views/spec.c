@@ -12,16 +12,31 @@
 #include "engine/base/spelling.h"
 #include "engine/tensors/tree.h"
 
-#define MAX_DEFAULT 5000000000 /* what Hugging Face calls 5GB */
-#define MASTER	    "fp32."
+#define MASTER "fp32."
 
-static const char *const keys[] = {"part", "only", "scope", "strip", "max", "dtype"};
+enum key {
+	KEY_PART,
+	KEY_ONLY,
+	KEY_SCOPE,
+	KEY_STRIP,
+	KEY_MAX,
+	KEY_DTYPE,
+	KEY_MAP,
+	KEY_LAYOUT,
+	KEY_ASSETS,
+	KEY_TP,
+	KEY_PP,
+	KEY_DP
+};
+
+static const char *const keys[] = {"part", "only",   "scope",  "strip", "max", "dtype",
+				   "map",  "layout", "assets", "tp",	"pp",  "dp"};
 static const char *const parts[] = {[PART_MODEL] = "model",
 				    [PART_OPTIMIZER] = "optimizer",
 				    [PART_OTHER] = "other",
 				    "all",
 				    "master"};
-static const char *const kinds[] = {"safetensors"};
+static const char *const forms[] = {[FORM_SAFETENSORS] = "safetensors", [FORM_NPY] = "npy"};
 static const char *const dtypes[] = {"bf16"};
 
 enum { PART_ALL = PART_OTHER + 1, PART_MASTER };
@@ -91,45 +106,99 @@ static int take_part(struct view_spec *s, const char *value, char why[SPEC_WHY_M
 	return 0;
 }
 
-static int take_value(struct view_spec *s, int key, const char *value, char why[SPEC_WHY_MAX])
+/* The name of a file beside the checkpoint, or in it. */
+static int take_name(const char **to, const char *value, char why[SPEC_WHY_MAX])
+{
+	if (*value == '.' || strchr(value, '/'))
+		return bad(why, "'%s' is no name of a file beside the checkpoint", value);
+	*to = value;
+	return 0;
+}
+
+static int take_ranks(unsigned *to, const char *value, char why[SPEC_WHY_MAX])
+{
+	char *end;
+	unsigned long nr = strtoul(value, &end, 10);
+
+	if (!isdigit((unsigned char)*value) || *end || !nr || nr > SPEC_RANKS)
+		return bad(why, "'%s' is no number of ranks from 1 to 4096", value);
+	*to = (unsigned)nr;
+	return 0;
+}
+
+static int take_value(struct view_spec *s, enum key key, const char *value, char why[SPEC_WHY_MAX])
 {
 	switch (key) {
-	case 0:
+	case KEY_PART:
 		return take_part(s, value, why);
-	case 1:
+	case KEY_ONLY:
 		if (s->nr_only == SPEC_GLOBS)
 			return bad(why, "there are too many only=, at '%s'", value);
 		s->only[s->nr_only++] = value;
 		return 0;
-	case 2:
+	case KEY_SCOPE:
 		s->scope = value;
 		return 0;
-	case 3:
+	case KEY_STRIP:
 		s->strip = value;
 		return 0;
-	case 4:
+	case KEY_MAX:
 		return read_size(value, &s->max) ? 0
 						 : bad(why, "max=%s is no size such as 5G", value);
-	default:
+	case KEY_DTYPE:
 		s->bf16 = true;
 		return find(value, dtypes, ARRAY_SIZE(dtypes), "dtype", why) < 0 ? -EINVAL : 0;
+	case KEY_MAP:
+		return take_name(&s->map, value, why);
+	case KEY_LAYOUT:
+		return take_name(&s->layout, value, why);
+	case KEY_ASSETS:
+		return take_name(&s->assets, value, why);
+	case KEY_TP:
+		return take_ranks(&s->tp, value, why);
+	case KEY_PP:
+		return take_ranks(&s->pp, value, why);
+	default:
+		return take_ranks(&s->dp, value, why);
 	}
 }
 
 static int take(struct view_spec *s, char *word, char why[SPEC_WHY_MAX])
 {
 	char *value = strchr(word, '=');
-	int key;
+	int i;
 
-	if (!value)
-		return find(word, kinds, ARRAY_SIZE(kinds), "form", why) < 0 ? -EINVAL : 0;
+	if (!value) {
+		i = find(word, forms, ARRAY_SIZE(forms), "form", why);
+		s->form = i < 0 ? s->form : (enum spec_form)i;
+		return i < 0 ? -EINVAL : 0;
+	}
 	*value++ = '\0';
-	key = find(word, keys, ARRAY_SIZE(keys), "word", why);
-	if (key < 0)
+	i = find(word, keys, ARRAY_SIZE(keys), "word", why);
+	if (i < 0)
 		return -EINVAL;
 	if (!*value)
 		return bad(why, "%s= has no value", word);
-	return take_value(s, key, value, why);
+	return take_value(s, (enum key)i, value, why);
+}
+
+/* Words that say nothing together. */
+static int check(const struct view_spec *s, char why[SPEC_WHY_MAX])
+{
+	bool ranks = s->tp > 1 || s->pp > 1 || s->dp > 1;
+
+	if (ranks && !*s->layout)
+		return bad(why, "%s says how many ranks there are: layout= says who has what",
+			   s->tp > 1   ? "tp="
+			   : s->pp > 1 ? "pp="
+				       : "dp=");
+	if (*s->layout && s->form != FORM_SAFETENSORS)
+		return bad(why, "layout= is for safetensors, not for %s", forms[s->form]);
+	if (s->max && (*s->layout || s->form != FORM_SAFETENSORS))
+		return bad(why, "max= is not for %s", *s->layout ? "layout=" : forms[s->form]);
+	if ((uint64_t)s->tp * s->pp * s->dp > SPEC_RANKS)
+		return bad(why, "more than %s ranks are too many", "4096");
+	return 0;
 }
 
 int view_spec_parse(struct view_spec *s, const char *text, char why[SPEC_WHY_MAX])
@@ -138,7 +207,15 @@ int view_spec_parse(struct view_spec *s, const char *text, char why[SPEC_WHY_MAX
 	char *word, *next;
 	int err = 0;
 
-	*s = (struct view_spec){.part = PART_MODEL, .max = MAX_DEFAULT, .scope = "", .strip = ""};
+	*s = (struct view_spec){.part = PART_MODEL,
+				.scope = "",
+				.strip = "",
+				.map = "",
+				.layout = "",
+				.assets = "",
+				.tp = 1,
+				.pp = 1,
+				.dp = 1};
 	if (!len || len > SPEC_TEXT_MAX)
 		return bad(why, "a view is said by 1 to %s bytes", "255");
 	memcpy(s->text, text, len + 1);
@@ -148,20 +225,22 @@ int view_spec_parse(struct view_spec *s, const char *text, char why[SPEC_WHY_MAX
 			*next++ = '\0';
 		err = take(s, word, why);
 	}
-	return err;
+	return err ? err : check(s, why);
 }
 
-bool view_spec_wants(const struct view_spec *s, const struct index_tensor *t, const char *name)
+bool view_spec_wants(const struct view_spec *s, const struct index_tensor *t)
 {
-	bool matches = !s->nr_only;
-
 	if (!s->all && t->part != s->part)
 		return false;
 	if (s->master && strncmp(t->name, MASTER, strlen(MASTER)) != 0)
 		return false;
-	if (*s->scope && strcmp(s->scope, t->scope) != 0 &&
-	    strcmp(s->scope, path_name(t->scope)) != 0)
-		return false;
+	return !*s->scope || !strcmp(s->scope, t->scope) || !strcmp(s->scope, path_name(t->scope));
+}
+
+bool view_spec_wants_name(const struct view_spec *s, const char *name)
+{
+	bool matches = !s->nr_only;
+
 	for (unsigned i = 0; i < s->nr_only && !matches; i++)
 		matches = !fnmatch(s->only[i], name, 0);
 	return matches;

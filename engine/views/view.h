@@ -2,46 +2,58 @@
 /*
  * A view: the files of a checkpoint in another form, whose bytes are gathered from its files when
  * they are read. Nothing is copied (ByteCheckpoint, 3.3: resharding when a checkpoint is loaded).
- * The files are those that Hugging Face writes: model.safetensors, or several with an index.
+ * It is made in steps, each a file here:
+ *
+ *	spec	what is asked for, in words
+ *	choose	the tensors of the index that are asked for and can be shown
+ *	map	these under other names, split, joined and regrouped
+ *	form	the files: safetensors with an index, a file for each rank (layout) or each tensor
  *
  * A view is made once and does not change. Any threads read it at a time.
  */
 #ifndef ENGINE_VIEWS_VIEW_H
 #define ENGINE_VIEWS_VIEW_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "engine/tensors/index.h"
+#include "engine/views/array.h"
+#include "engine/views/source.h"
 #include "engine/views/spec.h"
 
-/* A tensor that is shown. */
+/* A tensor as it is shown. */
 struct view_tensor {
-	const struct index_tensor *t;
-	const char *name, *dtype; /* in the view */
-	uint64_t bytes;		  /* in the view */
-	uint64_t at;		  /* in its file */
-	struct gather *gather;	  /* where its bytes are; NULL: it has none */
+	const char *name, *dtype;
+	unsigned ndim;
+	const uint64_t *shape;
+	uint64_t bytes;
+	const struct array *array;    /* NULL: it has no bytes */
+	const struct index_tensor *t; /* which it was; NULL: a map has made it of several */
+};
+
+/* A stretch of a file: a text or a tensor. */
+struct view_segment {
+	uint64_t at, bytes;
+	const char *text;
+	const struct view_tensor *tensor; /* NULL: text */
 };
 
 struct view_file {
-	char name[64];
+	const char *name;
 	uint64_t size;
-	char *head; /* the bytes at its start: a header of safetensors, or all of a text */
-	size_t head_size;
-	struct view_tensor *first; /* its tensors, in the order of their places */
+	struct view_segment *segments; /* in their order, without gaps */
 	size_t nr;
 };
 
 struct view {
-	struct index *ix;
+	struct index *ix; /* its memory has what is in the view, too */
 	struct view_spec spec;
-	struct view_tensor *tensors;
-	size_t nr_tensors;
-	struct view_file *files;
+	struct arrays arrays;
+	size_t nr_tensors;	 /* that are shown; slices of one are one */
+	struct view_file *files; /* by name */
 	size_t nr_files;
 	char *why; /* a text: what is asked for and not shown, and the reason, in lines */
 	size_t why_size, nr_not_shown;
@@ -51,10 +63,21 @@ struct view {
 };
 
 /*
- * Makes the view of the checkpoint that @ix describes, which it takes over, also if it fails. 0;
- * -EINVAL with @why: the spec is wrong; -EFBIG: a header would be too long; -ENOMEM.
+ * Files that say more about a view: maps, layouts, config.json. @read sets *@text to the text of
+ * the file @name, for free(). 0; -ENOENT: there is none; or -errno.
  */
-int view_create(struct view **out, struct index *ix, const char *spec, char why[SPEC_WHY_MAX]);
+struct view_beside {
+	int (*read)(void *arg, const char *name, char **text);
+	void *arg;
+};
+
+/*
+ * Makes the view of the checkpoint that @ix describes, which it takes over, also if it fails. 0;
+ * -EINVAL with @why: the spec, or a file that it names, is wrong; -EFBIG: a header would be too
+ * long; -ENOMEM.
+ */
+int view_create(struct view **out, struct index *ix, const char *spec,
+		const struct view_beside *beside, char why[SPEC_WHY_MAX]);
 void view_destroy(struct view *v); /* accepts NULL */
 
 /* The number of the file with that name; -1: there is none. */
@@ -63,15 +86,6 @@ int view_find(const struct view *v, const char *name);
 /* Calls @one with each path that has bytes of that file, until one returns an error. */
 int view_each_path(const struct view *v, size_t file, int (*one)(void *arg, size_t path),
 		   void *arg);
-
-/*
- * How the bytes of the checkpoint are read: @read gets the number of one of its paths, and reads
- * exactly @len bytes at @off. 0 or -errno.
- */
-struct view_source {
-	int (*read)(void *arg, size_t path, void *buf, size_t len, uint64_t off);
-	void *arg;
-};
 
 /* Reads the bytes [off, off + len) of a file; returns how many there are, or -errno. */
 ssize_t view_read(const struct view *v, size_t file, void *buf, size_t len, uint64_t off,

@@ -23,6 +23,7 @@
 #include "engine/tensors/read.h"
 #include "engine/views/view.h"
 #include "fs/cmd/cmd.h"
+#include "fs/cmd/export_beside.h"
 #include "fs/show.h"
 #include "fs/view_assets.h"
 #include "fs/view_files.h"
@@ -31,14 +32,16 @@
 #define BLOCK	    ((uint64_t)4 << 20)
 #define KEY	    ".ckptfs-export" /* in the hidden directory: what is exported there */
 #define KEY_MAX	    (PATH_MAX + 512)
+#define TMP	    ".tmp" /* behind the name of a file that is not whole yet */
 #define SHOWN_WHY   10
 #define SPEC_MARK   "/.view/"
 
 struct export
 {
 	bool json, partial;
-	const char *dst, *assets; /* assets: NULL: the checkpoint's own */
-	char unit[PATH_MAX], spec[SPEC_TEXT_MAX + 1];
+	const char *dst;
+	char unit[PATH_MAX];
+	struct export_beside beside; /* with the spec */
 	struct tree tree;
 	struct view *view;
 	struct view_files files;
@@ -79,9 +82,9 @@ static int read_place(struct export *x, const char *place)
 	memcpy(x->unit, place, len);
 	x->unit[len] = '\0';
 	if (mark)
-		strcpy(x->spec, mark + strlen(SPEC_MARK));
-	if (!*x->spec)
-		strcpy(x->spec, "safetensors");
+		strcpy(x->beside.spec, mark + strlen(SPEC_MARK));
+	if (!*x->beside.spec)
+		strcpy(x->beside.spec, "safetensors");
 	return 0;
 }
 
@@ -89,9 +92,11 @@ static int read_place(struct export *x, const char *place)
 static bool make_view(struct export *x)
 {
 	char text[MESSAGE_MAX], why[SPEC_WHY_MAX] = "";
+	const struct view_beside beside = {.read = export_read_beside, .arg = &x->beside};
 	struct index *ix = NULL;
 	int err = tree_open(&x->tree, x->unit);
 
+	x->beside.unit = x->tree.dir;
 	if (!err)
 		err = index_of(&ix, &x->tree, false);
 	if (err) {
@@ -99,11 +104,11 @@ static bool make_view(struct export *x)
 		fail_verb(x->json, err, text);
 		return false;
 	}
-	err = view_create(&x->view, ix, x->spec, why);
+	err = view_create(&x->view, ix, x->beside.spec, &beside, why);
 	if (!err)
 		err = view_files_init(&x->files, x->view, open_source, x);
 	if (err) {
-		MESSAGE(text, VIEW_WRONG, x->spec, *why ? why : strerror(-err));
+		MESSAGE(text, VIEW_WRONG, x->beside.spec, *why ? why : strerror(-err));
 		fail_verb(x->json, err, text);
 	}
 	return !err;
@@ -127,7 +132,7 @@ static bool is_shown(struct export *x)
 	if (v->nr_tensors)
 		MESSAGE(text, EXPORT_PARTIAL, x->unit, v->nr_not_shown);
 	else
-		MESSAGE(text, EXPORT_NOTHING, x->unit, x->spec);
+		MESSAGE(text, EXPORT_NOTHING, x->unit, x->beside.spec);
 	fail_verb(x->json, -ENODATA, text);
 	return false;
 }
@@ -173,7 +178,7 @@ static int make_key(struct export *x, char *key, size_t size)
 	for (size_t i = 0; i < x->view->nr_paths && !err; i++)
 		err = add_state(state, x->tree.dir, x->view->paths[i]);
 	if (!err)
-		snprintf(key, size, "%s\n%s\n%016llx\n%zu\n", x->unit, x->spec,
+		snprintf(key, size, "%s\n%s\n%016llx\n%zu\n", x->unit, x->beside.spec,
 			 (unsigned long long)XXH3_64bits_digest(state), x->view->nr_files);
 	XXH3_freeState(state);
 	return err;
@@ -322,7 +327,7 @@ static int write_parallel(struct export *x)
 static int write_file(struct export *x, size_t nr)
 {
 	const struct view_file *f = &x->view->files[nr];
-	char name[sizeof(f->name) + 8];
+	char name[NAME_MAX + sizeof(TMP)];
 	struct stat st;
 	int err;
 
@@ -330,7 +335,7 @@ static int write_file(struct export *x, size_t nr)
 		atomic_fetch_add(&x->done, f->size); /* an export before has written it */
 		return 0;
 	}
-	snprintf(name, sizeof(name), "%s.tmp", f->name);
+	snprintf(name, sizeof(name), "%.240s" TMP, f->name);
 	x->file = nr;
 	x->out = openat(x->dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (x->out < 0)
@@ -345,10 +350,10 @@ static int write_file(struct export *x, size_t nr)
 	return err;
 }
 
-static int copy_asset(struct export *x, int from, const char *name)
+static int copy_asset(struct export *x, int from, bool own, const char *name)
 {
 	/* A link of the checkpoint may lead to what its owner cannot read, but this user can. */
-	int flags = x->assets ? 0 : O_NOFOLLOW, out, err = 0;
+	int flags = own ? O_NOFOLLOW : 0, out, err = 0;
 	int in = openat(from, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags);
 	char buf[65536];
 	ssize_t n;
@@ -370,12 +375,12 @@ static int copy_asset(struct export *x, int from, const char *name)
 
 static int copy_assets(struct export *x)
 {
-	int from = x->assets ? open(x->assets, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : x->tree.dir;
-	int err = from < 0 ? -errno : 0;
+	bool own;
+	int from = export_assets(&x->beside, &own), err = from < 0 ? from : 0;
 
 	for (size_t i = 0; view_asset(i) && !err; i++)
-		err = copy_asset(x, from, view_asset(i));
-	if (x->assets && from >= 0)
+		err = copy_asset(x, from, own, view_asset(i));
+	if (from >= 0)
 		close(from);
 	return err;
 }
@@ -462,7 +467,7 @@ static int run_export(const struct verb *v, int argc, char **argv)
 			return option_error(v, argv);
 		x.json |= c == 'j';
 		x.partial |= c == 'p';
-		x.assets = c == 'a' ? optarg : x.assets;
+		x.beside.assets = c == 'a' ? optarg : x.beside.assets;
 	}
 	if (argc - optind != 2)
 		return usage_error(v, "give a checkpoint, and a directory to make");
@@ -488,14 +493,21 @@ const struct verb verb_export = {
 		"asked\n"
 		"for again.\n"
 		"\n"
-		"SPEC says which tensors, and how: words joined by commas.\n"
+		"SPEC says which tensors, and how: words joined by commas (ckptfs-views(5)).\n"
 		"  part=model           or optimizer, other, all; master: the fp32 parameters of "
 		"ZeRO\n"
 		"  only=GLOB            names that match; may be given again\n"
 		"  strip=PREFIX         without that at the start of names\n"
 		"  scope=FILE           of that file, where several have tensors of one name\n"
-		"  max=SIZE             of a file; default 5G\n"
+		"  map=NAME             under other names, and in other shapes, as NAME.json says; "
+		"built\n"
+		"                       in: megatron-llama, torchtitan-llama\n"
 		"  dtype=bf16           round F64, F32 and F16 to BF16\n"
+		"  max=SIZE             of a file; default 5G\n"
+		"  npy                  a file of NumPy for each tensor\n"
+		"  layout=NAME,tp=N,pp=N,dp=N\n"
+		"                       a file for each rank, as NAME.json says; built in: llama\n"
+		"  assets=NAME          as --assets, a directory in UNIT or above it\n"
 		"\n"
 		"Exit 1, with nothing written, if a tensor that is asked for cannot be shown "
 		"whole.\n"

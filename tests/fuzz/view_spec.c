@@ -19,8 +19,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		const char *name = view_spec_name(&s, &t);
 
 		REQUIRE(name >= t.name && name < t.name + strlen(t.name));
-		view_spec_wants(&s, &t, name);
-		REQUIRE(s.max > 0 && s.nr_only <= SPEC_GLOBS);
+		view_spec_wants(&s, &t);
+		view_spec_wants_name(&s, name);
+		REQUIRE(s.nr_only <= SPEC_GLOBS && s.tp && s.pp && s.dp);
+		REQUIRE((uint64_t)s.tp * s.pp * s.dp <= SPEC_RANKS);
 	}
 	free(text);
 	return 0;

@@ -51,13 +51,33 @@ END
 # The index of all its tensors.
 assert_eq "$(sed 1,4d "$VIEW/index.json")" "$("$CKPTFS" tensors --json "$BACK/step-1" | sed 1,4d)" "the index"
 
+# By a map above the checkpoint: it counts as it is now. And with files of another directory.
+echo '{"tensors": [{"from": "model.{n}.weight", "to": "new.{n}", "take": [0, 0, 1]}], "drop": ["*"]}' >"$MNT/turned.json"
+mkdir "$MNT/llm"
+echo '{"b": 2}' >"$MNT/llm/config.json"
+MAPPED=$VIEW/map=turned,assets=llm
+expect_ok "$CKPTFS" export "$BACK/step-1/.view/map=turned" "$TEST_TMP/turned"
+expect_ok cmp "$MAPPED/$FILE" "$TEST_TMP/turned/$FILE"
+expect_fail cmp -s "$MAPPED/$FILE" "$VIEW/safetensors/$FILE"
+assert_eq "$(cat "$MAPPED/config.json")" '{"b": 2}' "the file of another directory"
+assert_eq "$(ls "$MAPPED" | tr '\n' ' ')" "config.json $FILE why " "what is in it"
+sed -i 's/new/old/' "$MNT/turned.json"
+is_other() { grep -q old.3 "$MAPPED/$FILE"; }
+wait_until 20 is_other
+expect_ok "$CKPTFS" export "$MNT/step-1/.view/npy" "$TEST_TMP/npy"
+for file in "$TEST_TMP"/npy/*.npy; do
+	expect_ok cmp "$file" "$VIEW/npy/${file##*/}"
+done
+run ls "$VIEW/map=turnde"
+assert_contains "$(cat "$VIEW/why")" "there is no map turnde.json"
+
 # What is refused, and why.
 for spec in prat=model part=modle max=0 nonsense; do
 	run ls "$VIEW/$spec"
 	assert_contains "$OUT" "Invalid argument"
 	assert_contains "$(cat "$VIEW/why")" "$spec: "
 done
-assert_contains "$(cat "$VIEW/why")" "there is safetensors"
+assert_contains "$(cat "$VIEW/why")" "there are safetensors, npy"
 run sh -c 'echo x >"$1"' sh "$VIEW/safetensors/new"
 assert_contains "$OUT" "Read-only file system"
 for call in "rm -f" "truncate -s 0" "chmod 600"; do
