@@ -28,9 +28,15 @@ static ssize_t read_fd(void *fd, void *buf, size_t len, uint64_t off)
 	return n < 0 ? -errno : n;
 }
 
+/* A range of a box that is all of the tensor is a part of it. */
 static bool is_whole(const struct commit_tensor *t)
 {
-	return !memcmp(t->length, t->shape, t->ndim * sizeof(*t->shape));
+	const char *dtype = type_of_safetensors(t->dtype, strlen(t->dtype));
+	uint64_t nr, bytes;
+
+	return !memcmp(t->length, t->shape, t->ndim * sizeof(*t->shape)) && dtype &&
+	       shape_volume(t->shape, t->ndim, &nr) && type_bytes(dtype, nr, &bytes) &&
+	       t->bytes == bytes;
 }
 
 static bool is_listed(const struct commit_tensor *t)
