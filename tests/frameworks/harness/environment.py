@@ -64,7 +64,32 @@ def _run(*command):
     return (errors or lines or [f"exit status {ran.returncode}"])[-1] if ran.returncode else None
 
 
-def _install(packages):
+def _pip(python, *args):
+    return _run(
+        python,
+        "-m",
+        "pip",
+        "install",
+        "--no-input",
+        "--no-cache-dir",
+        "--disable-pip-version-check",
+        "-c",
+        REQUIREMENTS,
+        *args,
+    )
+
+
+def _lacks(python, packages):
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from harness.environment import lacking;"
+        " print(*lacking(sys.argv[2:]))"
+    )
+    return subprocess.run(
+        [python, "-c", script, HERE, *packages], stdout=subprocess.PIPE, text=True, check=True
+    ).stdout.split()
+
+
+def _install(packages, alone):
     os.makedirs(TOP, exist_ok=True)
     python = os.path.join(VENV, "bin/python")
     with open(os.path.join(TOP, "lock"), "w", encoding="utf-8") as lock:
@@ -73,28 +98,11 @@ def _install(packages):
             failed = _run(sys.executable, "-m", "venv", "--clear", VENV)
             if failed:
                 skip("no Python environment: " + failed)
-        script = (
-            "import sys; sys.path.insert(0, sys.argv[1]); from harness.environment import lacking;"
-            " print(*lacking(sys.argv[2:]))"
-        )
-        lacks = subprocess.run(
-            [python, "-c", script, HERE, *packages], stdout=subprocess.PIPE, text=True, check=True
-        ).stdout
-        if lacks.strip():
-            failed = _run(
-                python,
-                "-m",
-                "pip",
-                "install",
-                "--no-input",
-                "--no-cache-dir",
-                "--disable-pip-version-check",
-                "-c",
-                REQUIREMENTS,
-                *lacks.split(),
-            )
+        for wanted, options in ((packages, ()), (alone, ("--no-deps",))):
+            lacks = _lacks(python, wanted)
+            failed = _pip(python, *options, *lacks) if lacks else None
             if failed:
-                skip(f"pip cannot install {lacks.strip()}: {failed}")
+                skip(f"pip cannot install {' '.join(lacks)}: {failed}")
     return python
 
 
@@ -102,12 +110,12 @@ def lacking(packages):
     return [package for package in packages if version(package) != pinned(package)]
 
 
-def enter(*packages):
+def enter(*packages, alone=()):
     """Goes on as the same program in that environment, where these can be imported. Said before the
-    other imports."""
+    other imports. Of `alone` a part is wanted that does without what they depend on."""
     if os.path.realpath(sys.prefix) == os.path.realpath(VENV):
         return
-    python = _install((*packages, "numpy"))  # digest.py needs that one
+    python = _install((*packages, "numpy"), alone)  # digest.py needs that one
     # what is freed, is (memory.py)
     env = dict(
         os.environ,
