@@ -62,7 +62,7 @@ static void choose_one(struct making *m, const struct index_tensor *t)
 		return;
 	problem = problem ? problem : name_problem(name);
 	if (shows_root(m->v, t))
-		fprintf(m->why, "%s: it has the bytes of %s, which is shown\n", name, t->alias);
+		making_note(m, name, "it has the bytes of %s, which is shown", t->alias);
 	else if (problem)
 		making_tell(m, name, "%s", problem);
 	else
@@ -139,8 +139,7 @@ int view_choose(struct making *m)
 		if (o->missing && !*o->name) /* a file, and not an object in one */
 			making_tell(m, o->path, "%s", o->reason);
 		else
-			fprintf(m->why, "%s: %s%s%s\n", o->path, o->name, *o->name ? ": " : "",
-				o->reason);
+			making_note(m, o->path, "%s%s%s", o->name, *o->name ? ": " : "", o->reason);
 	making_sort(m, "choose one by scope=");
 	return find_bytes(m);
 }

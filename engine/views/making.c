@@ -31,6 +31,17 @@ void making_tell(struct making *m, const char *name, const char *format, ...)
 	m->v->nr_not_shown++;
 }
 
+void making_note(struct making *m, const char *name, const char *format, ...)
+{
+	va_list args;
+
+	fprintf(m->why, VIEW_NOTE "%s: ", name);
+	va_start(args, format);
+	vfprintf(m->why, format, args);
+	va_end(args);
+	fputc('\n', m->why);
+}
+
 int making_refuse(struct making *m, const char *format, ...)
 {
 	va_list args;

@@ -25,6 +25,10 @@ const char *making_text(struct making *m, const char *text);
 void making_tell(struct making *m, const char *name, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Notes what a reader may want to know of what is not missed. */
+void making_note(struct making *m, const char *name, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
 /* There is no such view: returns -EINVAL. */
 int making_refuse(struct making *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -558,7 +558,7 @@ static int apply(struct mapping *g)
 	}
 	for (i = 0; i < g->nr_from; i++)
 		if (!g->used[i] && is_dropped(drop, g->from[i].name))
-			fprintf(g->m->why, "%s: the map drops it\n", g->from[i].name);
+			making_note(g->m, g->from[i].name, "the map drops it");
 		else if (!g->used[i] && !g->m->v->spec.nr_only)
 			making_tell(g->m, g->from[i].name, "no rule of the map %s has it",
 				    g->m->v->spec.map);

@@ -48,6 +48,8 @@ struct view_file {
 	size_t nr;
 };
 
+#define VIEW_NOTE "note: "
+
 struct view {
 	struct index *ix; /* its memory has what is in the view, too */
 	struct view_spec spec;
@@ -55,7 +57,11 @@ struct view {
 	size_t nr_tensors;	 /* that are shown; slices of one are one */
 	struct view_file *files; /* by name */
 	size_t nr_files;
-	char *why; /* a text: what is asked for and not shown, and the reason, in lines */
+	/*
+	 * A text: what is asked for and not shown, and the reason, in lines. Those that begin with
+	 * VIEW_NOTE are of what is not missed.
+	 */
+	char *why;
 	size_t why_size, nr_not_shown;
 	/* the files of the checkpoint that have its bytes */
 	const char **paths;

@@ -123,10 +123,13 @@ static bool is_shown(struct export *x)
 
 	if (v->nr_tensors && (x->partial || !v->nr_not_shown))
 		return true;
-	for (unsigned i = 0; i < SHOWN_WHY && *line; i++) {
+	for (unsigned i = 0; i < SHOWN_WHY && *line;) {
 		int len = (int)strcspn(line, "\n");
 
-		fprintf(stderr, "  %.*s\n", len, line);
+		if (!v->nr_not_shown || strncmp(line, VIEW_NOTE, strlen(VIEW_NOTE)) != 0) {
+			fprintf(stderr, "  %.*s\n", len, line);
+			i++;
+		}
 		line += len + (line[len] == '\n');
 	}
 	if (v->nr_tensors)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import copy
+import ctypes
 import errno
 import io
 import logging
@@ -37,7 +38,7 @@ from torch.distributed.checkpoint.planner import (
 from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
-from . import fates, known, lazy, skeleton
+from . import fates, known, lazy, loading, skeleton
 from ._lib import CheckpointError
 from .mounts import in_mount
 from .session import Session, Shape, before
@@ -46,6 +47,7 @@ log = logging.getLogger("ckptfs")
 
 ALIGN = 64
 THREADS = 4
+HEADER = 4096  # what torch.save writes before and behind a tensor has fewer bytes
 HAND_OVER_S, LOOK_S = 120, 0.1
 LATE = (
     "async_save's thread has failed, or has not written the tensors "
@@ -244,7 +246,8 @@ class Writer(FileSystemWriter):
 
 
 class Reader(FileSystemReader):
-    """A FileSystemReader that reads several tensors at a time (@threads)."""
+    """A FileSystemReader that reads several tensors at a time (@threads), and of each only what
+    this rank wants, straight to its place."""
 
     def __init__(self, path: Any, *args: Any, threads: int = THREADS, **kwargs: Any) -> None:
         super().__init__(path, *args, **kwargs)
@@ -277,21 +280,92 @@ class Reader(FileSystemReader):
 
 def _bytes(fd: int, at: int, size: int) -> bytearray:
     data = bytearray(size)
-    view = memoryview(data)
+    _fill(fd, at, memoryview(data))
+    return data
+
+
+def _fill(fd: int, at: int, view: memoryview) -> None:
     while view.nbytes:
         n = os.preadv(fd, [view], at)
         if n == 0:
             raise EOFError(f"it ends at {at}, within a tensor")
         view, at = view[n:], at + n
-    return data
+
+
+class _Slice(io.RawIOBase):
+    """A part of a file, as a file."""
+
+    def __init__(self, fd: int, begin: int, size: int) -> None:
+        super().__init__()
+        self.fd, self.begin, self.size, self.at = fd, begin, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self.at = offset + (0, self.at, self.size)[whence]
+        return self.at
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")[: max(self.size - self.at, 0)]
+        n = os.preadv(self.fd, [view], self.begin + self.at) if view.nbytes else 0
+        self.at += n
+        return n
+
+
+def _stored(fd: int, info: Any) -> tuple[Any, int] | None:
+    """A stored tensor whose bytes were not read, and where in the file its storage is; None: it is
+    stored in another way."""
+    if not hasattr(torch.serialization, "skip_data"):
+        return None
+    file = io.BufferedReader(_Slice(fd, info.offset, info.length), HEADER)
+    try:
+        found = loading.records(file)
+        file.seek(0)
+        with torch.serialization.skip_data():
+            tensor = loading.torch_load(file, map_location="cpu", weights_only=True)
+    except loading.Unplanned:
+        return None
+    if not lazy.is_plain(tensor) or [size for _, size in found] != [
+        tensor.untyped_storage().nbytes()
+    ]:
+        return None
+    return tensor, info.offset + found[0][0]
+
+
+def _memory(tensor: Any) -> memoryview:
+    """The bytes of a contiguous tensor of the CPU."""
+    size = tensor.numel() * tensor.element_size()
+    return memoryview((ctypes.c_char * size).from_address(tensor.data_ptr())).cast("B")
+
+
+def _read_part(fd: int, part: Any, at: int, target: Any) -> None:
+    """Reads the bytes of @part, of a storage that is at @at of the file, into @target."""
+    at += part.storage_offset() * part.element_size()
+    if part.is_contiguous() and (
+        target.device.type == "cpu" and target.dtype == part.dtype and target.is_contiguous()
+    ):
+        _fill(fd, at, _memory(target))
+        return
+    span = 1 + sum((length - 1) * step for length, step in zip(part.size(), part.stride()))
+    memory = torch.empty(span, dtype=part.dtype)
+    _fill(fd, at, _memory(memory))
+    target.copy_(memory.as_strided(part.size(), part.stride()))
 
 
 def _read(fd: int, info: Any, item: Any, planner: Any) -> None:
-    data = io.BytesIO(_bytes(fd, info.offset, info.length))
     if item.type == LoadItemType.BYTE_IO:
-        planner.load_bytes(item, data)
+        planner.load_bytes(item, io.BytesIO(_bytes(fd, info.offset, info.length)))
         return
-    tensor = torch.load(data, map_location="cpu", weights_only=True)
+    found = _stored(fd, info)
+    if found is None:
+        data = io.BytesIO(_bytes(fd, info.offset, info.length))
+        tensor = torch.load(data, map_location="cpu", weights_only=True)
+    else:
+        tensor = found[0]
     for dim, (offset, length) in enumerate(zip(item.storage_offsets, item.lengths)):
         tensor = tensor.narrow(dim, offset, length)
     target = planner.resolve_tensor(item).detach()
@@ -300,5 +374,8 @@ def _read(fd: int, info: Any, item: Any, planner: Any) -> None:
             f"{item.storage_index.fqn}: {tuple(tensor.size())} is stored where "
             f"{tuple(target.size())} is wanted"
         )
-    target.copy_(tensor)
+    if found is None:
+        target.copy_(tensor)
+    elif tensor.numel():
+        _read_part(fd, tensor, found[1], target)
     planner.commit_tensor(item, target)

@@ -18,7 +18,7 @@ from typing import Any, Callable, Iterator
 import torch
 from torch.serialization import default_restore_location
 
-from . import mounts
+from . import mounts, views
 from ._lib import CheckpointError
 
 torch_load = torch.load  # as it is without us
@@ -28,22 +28,23 @@ THREADS = 4
 Progress = Callable[[int, int], None]
 
 
-class _Unplanned(Exception):
+class Unplanned(Exception):
     """It is read by torch itself."""
 
 
-def _records(path: Any) -> list[tuple[int, int]]:
-    """Offset and size of all storages of a file of torch.save that have bytes, in their order."""
+def records(file: Any) -> list[tuple[int, int]]:
+    """Offset and size of all storages of an open file of torch.save that have bytes, in their
+    order. Unplanned: it is another one."""
     found = []
     try:
-        with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
+        with zipfile.ZipFile(file) as archive:
             for info in archive.infolist():
                 top, _, name = info.filename.partition("/")
                 if name == "byteorder" and archive.read(info) != sys.byteorder.encode():
-                    raise _Unplanned
+                    raise Unplanned
                 if name.startswith("data/") and name[5:].isdigit() and info.file_size:
                     if info.compress_type != zipfile.ZIP_STORED or not top:
-                        raise _Unplanned
+                        raise Unplanned
                     file.seek(info.header_offset)
                     header = file.read(30)
                     at = (
@@ -54,7 +55,7 @@ def _records(path: Any) -> list[tuple[int, int]]:
                     )
                     found.append((int(name[5:]), at, info.file_size))
     except (zipfile.BadZipFile, EOFError) as error:
-        raise _Unplanned from error
+        raise Unplanned from error
     return [(at, size) for _, at, size in sorted(found)]
 
 
@@ -62,9 +63,10 @@ class _Reader:
     def __init__(self, path: Any, threads: int, progress: Progress | None) -> None:
         self.path, self.progress = path, progress
         self.pool = concurrent.futures.ThreadPoolExecutor(max(threads, 1), "ckptfs-load")
-        records = _records(path)
-        self.records: Iterator[tuple[int, int]] = iter(records)
-        self.total = sum(size for _, size in records)
+        with open(path, "rb") as file:
+            found = records(file)
+        self.records: Iterator[tuple[int, int]] = iter(found)
+        self.total = sum(size for _, size in found)
         self.done = 0
         self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
@@ -96,7 +98,7 @@ class _Reader:
             return
         at, size = next(self.records, (0, -1))
         if size != nbytes:
-            raise _Unplanned
+            raise Unplanned
         view = memoryview((ctypes.c_char * nbytes).from_address(storage.data_ptr())).cast("B")
         if nbytes <= CHUNK:
             self._told(self._read(view, at))
@@ -159,22 +161,36 @@ def load(
 
     threads: so many read large tensors at a time. progress: called as progress(bytes read, bytes in
     all) after each part. With mmap=True, a file object, or a file of the old format, torch reads by
-    itself, and there is no progress."""
+    itself, and there is no progress.
+
+    Of a directory in a mount, whoever saved it, it loads tensors as {name: tensor}. Give one of
+
+    view: a SPEC of ckptfs-views(5), such as "strip=model.,only=*.embed*".
+    layout: the name of a layout there, with tp, pp and dp: only the slices of this rank are read.
+        rank: default that of torch.distributed, or $RANK. dp: default, as many as there are ranks.
+
+    into: {name: tensor}, which are filled in place and returned, if they have all names of the view
+    and no others; of a DTensor its local part. partial=True: what cannot be shown is left out."""
     mounts.check_required(f)
     if mounts.is_path(f) and os.path.isdir(f):
+        if "view" in arguments or "layout" in arguments:
+            with mounts.served(f):
+                return views.load(
+                    f, map_location=map_location, threads=threads, progress=progress, **arguments
+                )
         raise CheckpointError(
             errno.EISDIR,
             (
                 f"{os.fspath(f)} is a directory: load it as the framework that saved it does, "
                 "a checkpoint of torch.distributed.checkpoint by its load "
-                "with ckptfs.dcp.Reader(path)"
+                "with ckptfs.dcp.Reader(path); or its tensors, with view= or layout="
             ),
         )
     with mounts.served(f):
         if not _plain(f, map_location, arguments):
             try:
                 return _load(f, map_location, threads, progress, arguments)
-            except _Unplanned:
+            except Unplanned:
                 pass
         return torch_load(f, map_location=map_location, **arguments)
 
