@@ -73,6 +73,8 @@ def __getattr__(name: str) -> Any:
         from . import loading
 
         return loading.load
+    if name == "loader":
+        return importlib.import_module("." + name, __name__)
     # each needs its framework
     if name in ("dcp", "hugging_face", "lightning", "megatron", "trainer", "datastates"):
         return importlib.import_module("." + name, __name__)
