@@ -6,7 +6,8 @@
 # then the mount is taken down, and what is on its backing must be the same files, byte for
 # byte. Then the saves (saves.bash): how long one blocks, and what is left when the daemon or the
 # program is killed in the middle of one. At the end the same training stands side by side (beside.bash):
-# plain, on the mount, and lazy.
+# plain, on the mount, and lazy. Last, a stock program loads a checkpoint from its view while training
+# goes on (view.bash).
 #
 # Nothing outside the build directory and one temporary directory is touched; the latter
 # and the mount are gone when this ends, however it ends.
@@ -22,6 +23,8 @@ CKPTFS=${CKPTFS:-$BUILD/bin/ckptfs}
 . "$here/saves.bash"
 # shellcheck source=tests/demo/beside.bash
 . "$here/beside.bash"
+# shellcheck source=tests/demo/view.bash
+. "$here/view.bash"
 
 usage() {
 	cat <<-END
@@ -34,6 +37,7 @@ usage() {
 	and saves a checkpoint of many files, and kills the daemon in the middle of the next.
 	Then one training, of PyTorch or else of the example trainer in C, side by side: saved
 	plainly, on the mount, and there lazily; killed in the middle of a save, and resumed.
+	Then a training saves with DCP, and safetensors loads its newest checkpoint from a view.
 	Exit 0: everything that ran is identical, and every file whole; 1: something differs or
 	failed on the mount.
 
@@ -41,7 +45,7 @@ usage() {
 	  CKPTFS              the command to test            ($CKPTFS)
 	  BUILD               keeps the Python packages      ($BUILD)
 	  TMPDIR              where the two directories are made; about 4 GiB free
-	  DEMO_WITHOUT        leave these out, of: torch safetensors h5py numpy saves beside
+	  DEMO_WITHOUT        leave these out, of: torch safetensors h5py numpy saves beside view
 	  DEMO_OPTS           mount options (ckptfs mount -o)
 	  DEMO_TORCH          what pip is asked for          ($torch_wanted)
 	  DEMO_MIB            MiB that the everyday tools copy (128)
@@ -168,7 +172,7 @@ declare -A left_out=() failed=() verdict=() bytes=() plain_s=() mount_s=() told=
 install_all() {
 	local name missing=''
 	for name in ${DEMO_WITHOUT-}; do
-		[ -n "${packages[$name]-}" ] || [ "$name" = saves ] || [ "$name" = beside ] ||
+		[ -n "${packages[$name]-}" ] || [ "$name" = saves ] || [ "$name" = beside ] || [ "$name" = view ] ||
 			die "DEMO_WITHOUT: no program is called $name"
 		left_out[$name]='asked for by DEMO_WITHOUT'
 	done
@@ -351,8 +355,10 @@ main() {
 	compare_all
 	run_saves
 	run_beside
+	run_view
 	print_table
 	print_beside
+	print_view
 	for name in "${programs[@]}"; do
 		case ${verdict[$name]} in
 		identical) identical=$((identical + 1)) ;;
@@ -365,6 +371,7 @@ main() {
 	[ "$bad" = 0 ] || die "$bad of ${#saves[@]} saves did not leave what was promised"
 	bad=$(beside_went_wrong)
 	[ "$bad" = 0 ] || die "$bad of 2 trainings on the mount did not leave what was promised"
+	[ -z "$view_ran" ] || [ -n "$view_ok" ] || die "the view did not have what was promised"
 	[ $identical -gt 0 ] || die "nothing could be run"
 	say "identical: $identical, left out: $((${#programs[@]} - identical))"
 }
