@@ -40,7 +40,7 @@ struct index_tensor {
 	const char *dtype; /* as safetensors has it */
 	enum index_part part;
 	unsigned ndim;
-	bool inferred;	    /* no file says the shape: it is what the pieces span */
+	bool inferred;	    /* no file says the shape: it is what the pieces span, if none lacks */
 	bool dropped;	    /* a reader has put its pieces into another: index_finish removes it */
 	bool requires_grad; /* its file says that training changes it; false also if no file says */
 	bool opaque;	    /* some bytes are there, but in a form that no piece can describe */

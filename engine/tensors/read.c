@@ -96,7 +96,11 @@ int index_read(struct index *ix, struct tree *t)
 		err = read_commit(ix, t);
 	if (!err)
 		err = note_closed(ix, t);
-	return err ? err : index_finish(ix);
+	if (!err)
+		err = index_finish(ix);
+	if (!err)
+		read_commit_shapes(ix, t);
+	return err;
 }
 
 int index_of(struct index **out, struct tree *t, bool anew)

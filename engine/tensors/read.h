@@ -32,6 +32,12 @@ int read_torch(struct index *ix, struct tree *t);
 int read_checkpointing(struct index *ix, struct tree *t);
 int read_commit(struct index *ix, struct tree *t);
 
+/*
+ * A shape that no file says is what the pieces span. That is sure if a commit file lists all files,
+ * and they are there: then no rank's part is missing.
+ */
+void read_commit_shapes(struct index *ix, struct tree *t);
+
 /* True if torch.save may have written @path, by its ending. */
 bool read_has_torch_name(const char *path);
 

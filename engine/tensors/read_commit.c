@@ -171,3 +171,32 @@ int read_commit(struct index *ix, struct tree *t)
 		return r.err;
 	return err == -ENOMEM ? err : err ? index_add_opaque(ix, COMMIT_FILE, "", "%s", e.text) : 0;
 }
+
+static int find_entry(void *tree, const struct commit_entry *entry)
+{
+	const struct tree_file *f = tree_find(tree, entry->path);
+
+	return entry->kind == COMMIT_IS_FILE && (!f || f->size != entry->size) ? -ENOENT : 0;
+}
+
+/* True if a commit file lists files, and the tree has all of them, of their sizes. */
+static bool has_all_files(struct tree *t)
+{
+	__cleanup_fd int fd = openat(t->dir, COMMIT_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	struct source src = {.read = read_fd, .arg = &fd};
+	struct error e = {0};
+
+	return fd >= 0 && !t->single && !commit_read(&src, COMMIT_FILE, NULL, NULL, NULL, &e) &&
+	       !commit_read(&src, COMMIT_FILE, NULL, find_entry, t, &e);
+}
+
+void read_commit_shapes(struct index *ix, struct tree *t)
+{
+	bool sure = false;
+
+	for (size_t i = 0; i < ix->nr && !sure; i++)
+		if (ix->tensors[i]->inferred && !(sure = has_all_files(t)))
+			return;
+	for (size_t i = 0; i < ix->nr; i++)
+		ix->tensors[i]->inferred &= !sure;
+}

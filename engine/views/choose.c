@@ -8,14 +8,14 @@
 #include "engine/views/making.h"
 
 /* Why @t cannot be shown; NULL: it can. */
-static const char *problem_of(const struct index_tensor *t)
+static const char *problem_of(const struct view *v, const struct index_tensor *t)
 {
 	if (t->hole)
 		return t->hole;
 	if (t->opaque)
 		return "some of its bytes are in a form that ckptfs does not read";
-	if (t->inferred)
-		return "no file says its shape";
+	if (t->inferred && !v->spec.inferred)
+		return "no file says its shape, so a part may be missing: shape=inferred shows it";
 	if (type_bits(t->dtype) % 8)
 		return "its elements are no whole bytes";
 	if (!strcmp(t->dtype, "C32") || !strcmp(t->dtype, "C128"))
@@ -51,12 +51,12 @@ static bool shows_root(const struct view *v, const struct index_tensor *t)
 	const struct index_tensor *root = t->alias ? index_find(v->ix, t->scope, t->alias) : NULL;
 	const char *name = root ? view_spec_name(&v->spec, root) : "";
 
-	return root && wants(v, root, name) && !problem_of(root) && !name_problem(name);
+	return root && wants(v, root, name) && !problem_of(v, root) && !name_problem(name);
 }
 
 static void choose_one(struct making *m, const struct index_tensor *t)
 {
-	const char *name = view_spec_name(&m->v->spec, t), *problem = problem_of(t);
+	const char *name = view_spec_name(&m->v->spec, t), *problem = problem_of(m->v, t);
 
 	if (!wants(m->v, t, name))
 		return;

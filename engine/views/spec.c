@@ -21,6 +21,7 @@ enum key {
 	KEY_STRIP,
 	KEY_MAX,
 	KEY_DTYPE,
+	KEY_SHAPE,
 	KEY_MAP,
 	KEY_LAYOUT,
 	KEY_ASSETS,
@@ -29,7 +30,7 @@ enum key {
 	KEY_DP
 };
 
-static const char *const keys[] = {"part", "only",   "scope",  "strip", "max", "dtype",
+static const char *const keys[] = {"part", "only",   "scope",  "strip", "max", "dtype", "shape",
 				   "map",  "layout", "assets", "tp",	"pp",  "dp"};
 static const char *const parts[] = {[PART_MODEL] = "model",
 				    [PART_OPTIMIZER] = "optimizer",
@@ -38,6 +39,7 @@ static const char *const parts[] = {[PART_MODEL] = "model",
 				    "master"};
 static const char *const forms[] = {[FORM_SAFETENSORS] = "safetensors", [FORM_NPY] = "npy"};
 static const char *const dtypes[] = {"bf16"};
+static const char *const shapes[] = {"inferred"};
 
 enum { PART_ALL = PART_OTHER + 1, PART_MASTER };
 
@@ -148,6 +150,9 @@ static int take_value(struct view_spec *s, enum key key, const char *value, char
 	case KEY_DTYPE:
 		s->bf16 = true;
 		return find(value, dtypes, ARRAY_SIZE(dtypes), "dtype", why) < 0 ? -EINVAL : 0;
+	case KEY_SHAPE:
+		s->inferred = true;
+		return find(value, shapes, ARRAY_SIZE(shapes), "shape", why) < 0 ? -EINVAL : 0;
 	case KEY_MAP:
 		return take_name(&s->map, value, why);
 	case KEY_LAYOUT:

@@ -10,6 +10,7 @@
  *	part=all	all
  *	only=GLOB	only names that match one of these, after strip
  *	scope=FILE	only tensors of that file (index.h: scope)
+ *	shape=inferred	also tensors whose shape no file says: what their parts span
  *	strip=PREFIX	without that at the start of names that have it
  *	map=NAME	tensors of other names and shapes (map.h), after strip and before only
  *	max=SIZE	no file is larger, if it has more than one tensor. Default: 5G
@@ -44,7 +45,7 @@ struct view_spec {
 	const char *map, *layout, *assets; /* "" if not given */
 	uint64_t max;			   /* 0: as by default */
 	unsigned tp, pp, dp;
-	bool bf16;
+	bool bf16, inferred;
 	char text[SPEC_TEXT_MAX + 1]; /* private */
 };
 

@@ -30,7 +30,8 @@ expect_ok python3 - "$TEST_TMP/bench.json" <<'END'
 import json, sys
 rows = {row["name"]: row for row in json.load(open(sys.argv[1]))["rows"]}
 wanted = ("save save-2 flush durable reread cpu unit commit "
-          "read read-user view view-columns write write-4 create stat readdir ls memory-open memory-seen memory-unit cluster-records "
+          "read read-user view view-columns view-first view-memory view-beside view-merge view-consolidate "
+          "write write-4 create stat readdir ls memory-open memory-seen memory-unit cluster-records "
           "coordinator-cpu coordinator-memory coordinator-cpu-ranks coordinator-memory-ranks commit-nodes commit-nodes-etcd "
           "lazy lazy-capture lazy-durable lazy-steps torch torch-fsync dcp dcp-thread dcp-process torch-lazy train torch-load dcp-load "
           "net-100-torch net-100-dcp net-100-dcp-async net-400-torch net-400-dcp net-400-dcp-async").split()

@@ -48,7 +48,7 @@ from rows import (
 from saves import sample_cpu, sample_durable, sample_flush, sample_reread, sample_save
 from setting import FSLOAD, MIB, OTHERS, Bench
 from units import COMMIT_FILES, FILE_BYTES, sample_commit, sample_memory_unit, sample_unit
-from views import sample_view
+from views import view_rows
 
 
 def all_rows(args: argparse.Namespace) -> list[Row]:
@@ -125,22 +125,7 @@ def all_rows(args: argparse.Namespace) -> list[Row]:
             plain,
             sample_read_user,
         ),
-        Row(
-            "view",
-            "cp of a view of 8 files, cut by rows",
-            "MiB/s",
-            ["ckptfs", "cp of the files"],
-            sample_view(False),
-            goal=0.8,
-        ),
-        Row(
-            "view-columns",
-            "the same, cut by columns",
-            "MiB/s",
-            ["ckptfs", "cp of the files"],
-            sample_view(True),
-            goal=0.5,
-        ),
+        *view_rows(),
         Row(
             "write",
             "sequential write, 1 MiB, create to close",

@@ -7,7 +7,7 @@
 needs_fuse
 needs xz
 
-tar -C "$TEST_TMP" -xJf "$SRC/tests/tensors/trees.tar.xz" dcp_fsdp zero_2 torch_nested || die "no trees"
+tar -C "$TEST_TMP" -xJf "$SRC/tests/tensors/trees.tar.xz" dcp_fsdp dcp_hugging_face zero_2 torch_nested || die "no trees"
 TREE=$TEST_TMP/dcp_fsdp/tree
 FILE=model.safetensors
 
@@ -108,6 +108,19 @@ cp "$BACK/foreign/all.pt" "$BACK/foreign/twice.pt"
 is_anew() { grep -q "choose one by scope=" "$MNT/foreign/.view/part=all/why"; }
 wait_until 20 is_anew
 expect_ok cat "$MNT/foreign/.view/part=all,scope=twice.pt/$FILE"
+
+# A shape that no file says is sure in what was committed; elsewhere a part may be missing.
+cp -r "$TEST_TMP/dcp_hugging_face/tree" "$MNT/parts"
+expect_ok "$CKPTFS" commit "$MNT/parts"
+expect_ok "$CKPTFS" wait "$MNT/parts"
+cp -r "$TEST_TMP/dcp_hugging_face/tree" "$BACK/others"
+expect_ok "$CKPTFS" tensors "$MNT/parts/.view/safetensors"
+assert_contains "$OUT" ": complete"
+expect_ok cmp "$MNT/parts/.view/safetensors/$FILE" "$MNT/others/.view/shape=inferred/$FILE"
+assert_contains "$(cat "$MNT/others/.view/safetensors/why")" "no file says its shape"
+rm "$(find "$BACK/parts" -name '*.safetensors' | sort | tail -n 1)" "$BACK/parts/.ckptfs-index.json"
+run "$CKPTFS" export "$BACK/parts" "$TEST_TMP/new"
+assert_contains "$OUT" "no file says its shape"
 
 # A rank's file is missing: what it lacks is not shown.
 cp -r "$TREE" "$BACK/hole"
