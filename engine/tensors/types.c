@@ -64,6 +64,28 @@ const char *type_of_storage(const char *name, size_t len)
 	return NULL;
 }
 
+static const struct type *find(const char *type)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		if (!strcmp(types[i].name, type))
+			return &types[i];
+	return NULL;
+}
+
+const char *type_torch_name(const char *type)
+{
+	const struct type *t = find(type);
+
+	return t ? t->torch : NULL;
+}
+
+const char *type_storage_name(const char *type)
+{
+	const struct type *t = find(type);
+
+	return t ? t->storage : NULL;
+}
+
 unsigned type_bits(const char *type)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)

@@ -14,6 +14,10 @@ const char *type_of_safetensors(const char *name, size_t len);
 const char *type_of_torch(const char *name, size_t len);   /* "float32" */
 const char *type_of_storage(const char *name, size_t len); /* "FloatStorage" */
 
+/* The reverse, of a type that one of these has returned. NULL: torch has no such one. */
+const char *type_torch_name(const char *type);
+const char *type_storage_name(const char *type);
+
 /* The bits of an element of @type, which one of these functions has returned. */
 unsigned type_bits(const char *type);
 

@@ -46,6 +46,7 @@ int view_choose(struct making *m);
 int view_map(struct making *m);
 int view_form_safetensors(struct making *m);
 int view_form_npy(struct making *m);
+int view_form_dcp(struct making *m);
 int view_form_ranks(struct making *m);
 
 /* Makes a file of safetensors, of these tensors, whose order it changes. */

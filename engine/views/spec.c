@@ -27,17 +27,19 @@ enum key {
 	KEY_ASSETS,
 	KEY_TP,
 	KEY_PP,
-	KEY_DP
+	KEY_DP,
+	KEY_FILES
 };
 
 static const char *const keys[] = {"part", "only",   "scope",  "strip", "max", "dtype", "shape",
-				   "map",  "layout", "assets", "tp",	"pp",  "dp"};
+				   "map",  "layout", "assets", "tp",	"pp",  "dp",	"n"};
 static const char *const parts[] = {[PART_MODEL] = "model",
 				    [PART_OPTIMIZER] = "optimizer",
 				    [PART_OTHER] = "other",
 				    "all",
 				    "master"};
-static const char *const forms[] = {[FORM_SAFETENSORS] = "safetensors", [FORM_NPY] = "npy"};
+static const char *const forms[] = {
+	[FORM_SAFETENSORS] = "safetensors", [FORM_NPY] = "npy", [FORM_DCP] = "dcp"};
 static const char *const dtypes[] = {"bf16"};
 static const char *const shapes[] = {"inferred"};
 
@@ -123,7 +125,7 @@ static int take_ranks(unsigned *to, const char *value, char why[SPEC_WHY_MAX])
 	unsigned long nr = strtoul(value, &end, 10);
 
 	if (!isdigit((unsigned char)*value) || *end || !nr || nr > SPEC_RANKS)
-		return bad(why, "'%s' is no number of ranks from 1 to 4096", value);
+		return bad(why, "'%s' is no number from 1 to 4096", value);
 	*to = (unsigned)nr;
 	return 0;
 }
@@ -163,8 +165,10 @@ static int take_value(struct view_spec *s, enum key key, const char *value, char
 		return take_ranks(&s->tp, value, why);
 	case KEY_PP:
 		return take_ranks(&s->pp, value, why);
-	default:
+	case KEY_DP:
 		return take_ranks(&s->dp, value, why);
+	default:
+		return take_ranks(&s->nr_files, value, why);
 	}
 }
 
@@ -201,6 +205,8 @@ static int check(const struct view_spec *s, char why[SPEC_WHY_MAX])
 		return bad(why, "layout= is for safetensors, not for %s", forms[s->form]);
 	if (s->max && (*s->layout || s->form != FORM_SAFETENSORS))
 		return bad(why, "max= is not for %s", *s->layout ? "layout=" : forms[s->form]);
+	if (s->nr_files && s->form != FORM_DCP)
+		return bad(why, "n= is for dcp, not for %s", forms[s->form]);
 	if ((uint64_t)s->tp * s->pp * s->dp > SPEC_RANKS)
 		return bad(why, "more than %s ranks are too many", "4096");
 	return 0;

@@ -5,6 +5,8 @@
  *
  *	safetensors	files as Hugging Face writes them; it may be left out
  *	npy		a file of NumPy for each tensor
+ *	dcp		as torch.distributed.checkpoint writes them
+ *	n=N		into so many files; default 1
  *	part=PART	only tensors of that part: model, optimizer, other; or master, the fp32
  *			parameters of ZeRO, by their own names. Default: model
  *	part=all	all
@@ -33,7 +35,7 @@
 #define SPEC_WHY_MAX  512
 #define SPEC_RANKS    4096
 
-enum spec_form { FORM_SAFETENSORS, FORM_NPY };
+enum spec_form { FORM_SAFETENSORS, FORM_NPY, FORM_DCP };
 
 struct view_spec {
 	enum spec_form form;
@@ -45,6 +47,7 @@ struct view_spec {
 	const char *map, *layout, *assets; /* "" if not given */
 	uint64_t max;			   /* 0: as by default */
 	unsigned tp, pp, dp;
+	unsigned nr_files; /* 0: as by default */
 	bool bf16, inferred;
 	char text[SPEC_TEXT_MAX + 1]; /* private */
 };

@@ -54,6 +54,7 @@ static int form(struct making *m)
 	struct view *v = m->v;
 	int err = *v->spec.layout	     ? view_form_ranks(m)
 		  : v->spec.form == FORM_NPY ? view_form_npy(m)
+		  : v->spec.form == FORM_DCP ? view_form_dcp(m)
 					     : view_form_safetensors(m);
 
 	if (!err && v->nr_files)

@@ -508,6 +508,7 @@ const struct verb verb_export = {
 		"  dtype=bf16           round F64, F32 and F16 to BF16\n"
 		"  max=SIZE             of a file; default 5G\n"
 		"  npy                  a file of NumPy for each tensor\n"
+		"  dcp,n=N              as torch.distributed.checkpoint writes them, in N files\n"
 		"  layout=NAME,tp=N,pp=N,dp=N\n"
 		"                       a file for each rank, as NAME.json says; built in: llama\n"
 		"  assets=NAME          as --assets, a directory in UNIT or above it\n"

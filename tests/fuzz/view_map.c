@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "engine/base/cleanup.h"
 #include "engine/views/view.h"
 
 #define BYTES_MAX ((uint64_t)1 << 20)
@@ -73,11 +74,12 @@ static void read_all(const struct view *v)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const char *const specs[] = {"map=x", "layout=x,tp=2,pp=2,dp=3", "map=x,npy"};
+	static const char *const specs[] = {"map=x", "layout=x,tp=2,pp=2,dp=3", "map=x,npy",
+					    "map=x,dcp,n=3"};
 	char *text = fuzz_text(data, size);
 	struct view_beside beside = {.read = read_text, .arg = text};
 
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < ARRAY_SIZE(specs); i++) {
 		char why[SPEC_WHY_MAX] = "";
 		struct view *v;
 		int err = view_create(&v, make_index(), specs[i], &beside, why);

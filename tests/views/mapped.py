@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # timeout: 200
-"""Views of other names and shapes: random maps and layouts make what a naive copy makes. Then what
+"""Views of other names and shapes: random maps and layouts make what a naive copy makes, in the
+form of DCP, too. Then what
 maps and layouts may not say, where they are found, and files of NumPy. CKPTFS_TEST_SEEDS=N does N
 seeds, CKPTFS_TEST_SEED=N the first."""
 
@@ -238,6 +239,9 @@ def try_seed(seed):
     assert len(os.listdir("out")) == len(slices)
     for rank, mine in enumerate(slices):
         same(read(f"out/rank-{rank:05}.safetensors"), mine)
+    export("unit", f"map=m,dcp,n={draw.randrange(1, 5)}", "dcp")
+    export("dcp", "safetensors")
+    same(read("out/model.safetensors"), wanted)
 
 
 for number in range(FIRST, FIRST + SEEDS):
@@ -338,9 +342,10 @@ for spec, why in (
     ("npy,max=5G", "max= is not for npy"),
     ("npy,layout=llama", "layout= is for safetensors"),
     ("layout=llama,max=1G", "max= is not for layout="),
-    ("layout=llama,tp=0", "no number of ranks"),
+    ("layout=llama,tp=0", "no number from 1 to 4096"),
     ("layout=llama,tp=4096,dp=2", "more than 4096"),
     ("map=.x", "no name of a file"),
+    ("n=2", "n= is for dcp"),
 ):
     assert why in export("run/step-1", spec, status=1), spec
 

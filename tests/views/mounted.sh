@@ -77,7 +77,7 @@ for spec in prat=model part=modle max=0 nonsense; do
 	assert_contains "$OUT" "Invalid argument"
 	assert_contains "$(cat "$VIEW/why")" "$spec: "
 done
-assert_contains "$(cat "$VIEW/why")" "there are safetensors, npy"
+assert_contains "$(cat "$VIEW/why")" "there are safetensors, npy, dcp"
 run sh -c 'echo x >"$1"' sh "$VIEW/safetensors/new"
 assert_contains "$OUT" "Read-only file system"
 for call in "rm -f" "truncate -s 0" "chmod 600"; do
@@ -151,6 +151,30 @@ for _ in 1 2; do
 done
 run find "/proc/$(daemon_pid)/fd" -lname '*/many/*'
 [ "$(wc -l <<<"$OUT")" -le 256 ] || die "too many are open"
+
+# A tensor of more than 4 GiB is an archive of 64 bits in the form of DCP.
+expect_ok "${PY[@]}" - "$BACK/large" "$MNT/large" <<'END'
+import json, os, struct, sys, zipfile
+size = 5 << 30
+os.mkdir(sys.argv[1])
+header = json.dumps({"w": {"dtype": "F32", "shape": [size // 4], "data_offsets": [0, size]}}).encode()
+with open(sys.argv[1] + "/model.safetensors", "wb") as file:
+	file.write(struct.pack("<Q", len(header)) + header)
+	file.truncate(8 + len(header) + size)
+	file.seek(-4, os.SEEK_END)
+	file.write(b"last")
+with zipfile.ZipFile(sys.argv[2] + "/.view/dcp/__0_0.distcp") as archive:
+	info = archive.getinfo("archive/data/0")
+	assert info.file_size == size, info
+	with archive.open("archive/version") as member:
+		assert member.read() == b"3\n"
+with open(sys.argv[2] + "/.view/dcp/__0_0.distcp", "rb") as file:
+	file.seek(info.header_offset + 30 + len(info.filename) + 20 + size - 4)
+	assert file.read(4) == b"last"
+END
+expect_ok "$CKPTFS" tensors "$MNT/large/.view/dcp"
+assert_contains "$OUT" "1 tensors, 5.0 GiB: complete"
+rm "$BACK/large/model.safetensors"
 
 # With the rights of the reader: names and bytes.
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
