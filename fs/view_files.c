@@ -8,12 +8,13 @@
 struct view_fd {
 	int fd;		/* -1: not open */
 	unsigned users; /* threads that read by it right now */
+	void *found;	/* of ops->find */
 };
 
-int view_files_init(struct view_files *f, const struct view *v,
-		    int (*open)(void *arg, const char *path), void *arg)
+int view_files_init(struct view_files *f, const struct view *v, const struct view_files_ops *ops,
+		    void *arg)
 {
-	*f = (struct view_files){.view = v, .open = open, .arg = arg};
+	*f = (struct view_files){.view = v, .ops = ops, .arg = arg};
 	pthread_mutex_init(&f->lock, NULL);
 	f->fds = calloc(v->nr_paths + 1, sizeof(*f->fds));
 	for (size_t i = 0; f->fds && i < v->nr_paths; i++)
@@ -21,11 +22,19 @@ int view_files_init(struct view_files *f, const struct view *v,
 	return f->fds ? 0 : -ENOMEM;
 }
 
+static void close_fd(struct view_files *f, struct view_fd *one)
+{
+	if (one->found)
+		f->ops->put(one->found);
+	close(one->fd);
+	*one = (struct view_fd){.fd = -1};
+}
+
 void view_files_finish(struct view_files *f)
 {
 	for (size_t i = 0; f->fds && i < f->view->nr_paths; i++)
 		if (f->fds[i].fd >= 0)
-			close(f->fds[i].fd);
+			close_fd(f, &f->fds[i]);
 	free(f->fds);
 	f->fds = NULL;
 	pthread_mutex_destroy(&f->lock);
@@ -40,8 +49,7 @@ static void close_one_locked(struct view_files *f)
 		f->hand = (f->hand + 1) % f->view->nr_paths;
 		if (one->fd < 0 || one->users)
 			continue;
-		close(one->fd);
-		one->fd = -1;
+		close_fd(f, one);
 		f->nr_open--;
 		return;
 	}
@@ -57,8 +65,9 @@ static int get(struct view_files *f, size_t path)
 	if (one->fd < 0) {
 		if (f->nr_open >= VIEW_FILES_OPEN)
 			close_one_locked(f);
-		one->fd = f->open(f->arg, f->view->paths[path]);
+		one->fd = f->ops->open(f->arg, f->view->paths[path]);
 		f->nr_open += one->fd >= 0;
+		one->found = one->fd >= 0 && f->ops->find ? f->ops->find(f->arg, one->fd) : NULL;
 	}
 	fd = one->fd;
 	if (fd >= 0)
@@ -95,16 +104,18 @@ static int read_path(void *files, size_t path, void *buf, size_t len, uint64_t o
 {
 	struct view_files *f = files;
 	int fd = get(f, path), err = 0;
+	void *found = fd >= 0 ? f->fds[path].found : NULL; /* stays as long as that is open */
 	char *to = buf;
 
 	if (fd < 0)
 		return fd;
 	while (len && !err) {
-		ssize_t n = pread(fd, to, len, (off_t)off);
+		ssize_t n = found ? f->ops->read(found, fd, to, len, off)
+				  : pread(fd, to, len, (off_t)off);
 
-		if (n < 0 && errno == EINTR)
+		if (!found && n < 0 && errno == EINTR)
 			continue;
-		err = n < 0 ? -errno : n ? 0 : -EIO; /* it was longer when the index was made */
+		err = n > 0 ? 0 : !n ? -EIO /* it was longer */ : found ? (int)n : -errno;
 		if (n > 0) {
 			to += n;
 			off += (uint64_t)n;

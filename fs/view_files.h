@@ -13,10 +13,21 @@
 
 #define VIEW_FILES_OPEN 256
 
-struct view_files {
-	const struct view *view;
+struct view_files_ops {
 	/* Opens the path, relative to the checkpoint, for reading. A descriptor or -errno. */
 	int (*open)(void *arg, const char *path);
+	/*
+	 * What has bytes of the file @fd in memory, or NULL: then it is read by pread. May be NULL,
+	 * as the others then are. @read may return fewer bytes, or -errno.
+	 */
+	void *(*find)(void *arg, int fd);
+	ssize_t (*read)(void *found, int fd, void *buf, size_t len, uint64_t off);
+	void (*put)(void *found);
+};
+
+struct view_files {
+	const struct view *view;
+	const struct view_files_ops *ops;
 	void *arg;
 	/* private */
 	pthread_mutex_t lock;
@@ -25,8 +36,8 @@ struct view_files {
 };
 
 /* 0 or -ENOMEM. */
-int view_files_init(struct view_files *f, const struct view *v,
-		    int (*open)(void *arg, const char *path), void *arg);
+int view_files_init(struct view_files *f, const struct view *v, const struct view_files_ops *ops,
+		    void *arg);
 void view_files_finish(struct view_files *f);
 
 /* Opens those that have bytes of one of its files, as long as there is room. 0 or -errno. */

@@ -51,6 +51,34 @@ static int open_source(void *opened, const char *path)
 	return fd;
 }
 
+/* A file that was saved just now may still be in the cache, and not in the pages of the backing. */
+static void *find_content(void *opened, int fd)
+{
+	const struct opened *o = opened;
+	struct backing b = fs_as(o->fs, &o->caller);
+	struct contents *all = o->fs->engine->contents;
+	struct inode_id id;
+	struct statx stx;
+
+	if (!all || backing_stat(&b, fd, &stx))
+		return NULL;
+	id = inode_id_of(&stx);
+	return content_find(all, &id);
+}
+
+static ssize_t read_content(void *content, int fd, void *buf, size_t len, uint64_t off)
+{
+	return content_read(content, fd, buf, len, off);
+}
+
+static void put_content(void *content)
+{
+	content_put(content);
+}
+
+static const struct view_files_ops files_ops = {
+	.open = open_source, .find = find_content, .read = read_content, .put = put_content};
+
 static void free_opened(struct opened *o)
 {
 	if (!o)
@@ -74,7 +102,7 @@ static int open_file(struct opened *o, struct view_node *n)
 	if (err)
 		return err;
 	o->dir = views_open_unit(vs, &o->caller, n, &stx);
-	err = o->dir < 0 ? o->dir : view_files_init(&o->files, s->view, open_source, o);
+	err = o->dir < 0 ? o->dir : view_files_init(&o->files, s->view, &files_ops, o);
 	if (err) {
 		shown_put(vs, s);
 		return err;

@@ -67,6 +67,8 @@ static int open_source(void *export, const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
+static const struct view_files_ops files_ops = {.open = open_source};
+
 /* Splits UNIT/.view/SPEC. */
 static int read_place(struct export *x, const char *place)
 {
@@ -106,7 +108,7 @@ static bool make_view(struct export *x)
 	}
 	err = view_create(&x->view, ix, x->beside.spec, &beside, why);
 	if (!err)
-		err = view_files_init(&x->files, x->view, open_source, x);
+		err = view_files_init(&x->files, x->view, &files_ops, x);
 	if (err) {
 		MESSAGE(text, VIEW_WRONG, x->beside.spec, *why ? why : strerror(-err));
 		fail_verb(x->json, err, text);
