@@ -137,17 +137,17 @@ exec 7<&-
 expect_fail ls "$VIEW"
 
 # More files than are open at a time.
-expect_ok "${PY[@]}" - "$BACK/many" 300 <<'END'
+expect_ok "${PY[@]}" - "$BACK/many" 10000 <<'END'
 import json, os, struct, sys
 os.mkdir(sys.argv[1])
 for n in range(int(sys.argv[2])):
-	header = json.dumps({"w%03d" % n: {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}).encode()
-	with open(sys.argv[1] + "/a-%05d-of-00300.safetensors" % (n + 1), "wb") as file:
+	header = json.dumps({"w%05d" % n: {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}).encode()
+	with open(sys.argv[1] + "/a-%05d-of-10000.safetensors" % (n + 1), "wb") as file:
 		file.write(struct.pack("<Q", len(header)) + header + bytes([n % 256]))
 END
 for _ in 1 2; do
-	assert_eq "$(tail -c 300 "$MNT/many/.view/safetensors/$FILE" | cksum)" \
-		"$("${PY[@]}" -c 'import sys; sys.stdout.buffer.write(bytes(n % 256 for n in range(300)))' | cksum)" "many files"
+	assert_eq "$(tail -c 10000 "$MNT/many/.view/safetensors/$FILE" | cksum)" \
+		"$("${PY[@]}" -c 'import sys; sys.stdout.buffer.write(bytes(n % 256 for n in range(10000)))' | cksum)" "many files"
 done
 run find "/proc/$(daemon_pid)/fd" -lname '*/many/*'
 [ "$(wc -l <<<"$OUT")" -le 256 ] || die "too many are open"
