@@ -59,6 +59,32 @@ while any(buffer for one in now.buffers for buffer in one):
 	handed += now.hand_out()
 assert handed == samples
 
+# However many ranks, workers and samples: each sample once.
+for n in range(100):
+	path = "%s/any-%d" % (mnt, n % 3) # into directories of former saves, too
+	world, to_world, to_workers = (draw.randrange(1, 5) for _ in range(3))
+	buffers = [[["%d.%d.%d" % (rank, worker, i) for i in range(draw.randrange(4))] for worker in range(draw.randrange(1, 4))]
+		for rank in range(world)]
+	saved(path, world, buffers)
+	found = [loader.load(path, workers=to_workers, rank=rank, world=to_world)[0] for rank in range(to_world)]
+	everything = sorted(sample for one in buffers for buffer in one for sample in buffer)
+	assert sorted(sample for one in found for buffer in one for sample in buffer) == everything, n
+	if to_world == world and all(len(one) == to_workers for one in buffers):
+		assert found == buffers
+# Of ranks with other numbers of workers the order is kept, too.
+saved(mnt + "/uneven", 2, [[["a0", "a1"]], [["b0", "b1"], ["c0"]]])
+assert loader.load(mnt + "/uneven", workers=1, rank=0, world=1)[0] == [["a0", "b0", "a1", "c0", "b1"]]
+os.environ.update(SLURM_PROCID="1", SLURM_NTASKS="2")
+loader.save(mnt + "/slurm", [["of rank 1"]])
+del os.environ["SLURM_PROCID"]
+assert os.listdir(mnt + "/slurm/loader") == ["00001.000.samples"]
+try:
+	loader.save(mnt + "/slurm", [])
+except ValueError as error:
+	assert "a list for each worker" in str(error)
+else:
+	raise AssertionError
+
 def fails(text, **arguments):
 	try:
 		loader.load(path, **dict(dict(workers=1, rank=0, world=1), **arguments))
@@ -67,6 +93,11 @@ def fails(text, **arguments):
 	else:
 		raise AssertionError(text)
 
+path = mnt + "/more"
+saved(path, 2, [[["a"]], [["b"]]])
+with open(path + "/loader/00000.000.samples", "rb") as one, open(path + "/loader/00002.000.samples", "wb") as other:
+	other.write(one.read())
+fails("files of too many ranks")
 path = mnt + "/bad"
 saved(path, 2, [[["a", "b"], ["c"]], [["d"], []]])
 loader.load(path, workers=1, rank=0, world=1)
@@ -78,15 +109,21 @@ with open(one, "rb") as file:
 for damaged, text in (
 		(b"", "it does not begin"), (b"x" + whole[1:], "it does not begin"), (whole[:-1], "are said"), (whole + b"x", "are said"),
 		(whole[:24] + b"\xff" * 8 + whole[32:], "it is cut off"), (whole[:32] + b"\xff" * 8 + whole[40:], "are said"),
-		(whole[:8] + b"\x03" + whole[9:], "other numbers of ranks"), (whole[:16] + b"\x03" + whole[17:], "lacks files of rank 1")):
+		(whole[:8] + b"\x03" + whole[9:], "other numbers of ranks"), (whole[:16] + b"\x03" + whole[17:], "lacks files of rank 1"),
+		(whole[:16] + b"\xff" * 7 + whole[23:], "lacks files of rank 1"), (whole[:40] + b"x" * (len(whole) - 40), "cannot be decoded")):
 	with open(one, "wb") as file:
 		file.write(damaged)
 	fails(text)
 os.remove(one)
 fails("lacks files of rank 1")
+os.remove(path + "/loader/00001.001.samples")
+fails("no file of rank 1")
 for name in os.listdir(path + "/loader"):
 	if name != "shared":
 		os.remove(path + "/loader/" + name)
 fails("has no file of samples")
+os.remove(path + "/loader/shared")
+os.rmdir(path + "/loader")
+fails("is not there")
 END
 umount_ckptfs

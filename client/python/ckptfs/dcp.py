@@ -12,17 +12,17 @@ which copies all of them first otherwise, they agree meanwhile; a process that w
 
 from __future__ import annotations
 
+import collections
 import concurrent.futures
 import contextlib
 import copy
-import ctypes
 import errno
 import io
 import logging
 import os
 import threading
 import time
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 import torch
 from torch.distributed.checkpoint import FileSystemReader, FileSystemWriter
@@ -38,7 +38,7 @@ from torch.distributed.checkpoint.planner import (
 from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
-from . import fates, known, lazy, loading, skeleton
+from . import fates, known, lazy, loading, reading, skeleton
 from ._lib import CheckpointError
 from .mounts import in_mount
 from .session import Session, Shape, before
@@ -48,6 +48,8 @@ log = logging.getLogger("ckptfs")
 ALIGN = 64
 THREADS = 4
 HEADER = 4096  # what torch.save writes before and behind a tensor has fewer bytes
+SMALL = 1 << 20  # parts of up to so many bytes are read before the planner is asked for their place
+RUNS_MAX = 100_000  # so many runs of a tensor are read each for itself
 HAND_OVER_S, LOOK_S = 120, 0.1
 LATE = (
     "async_save's thread has failed, or has not written the tensors "
@@ -245,59 +247,84 @@ class Writer(FileSystemWriter):
         return plan.size
 
 
+class _Wanted(NamedTuple):
+    """A part of a stored tensor, before it is read."""
+
+    path: str
+    part: Any  # as it is stored, but none of its bytes was read; None: it is stored in another way
+    at: int  # of its storage, in the file
+    early: Any  # what was read of it already, or None
+
+
 class Reader(FileSystemReader):
-    """A FileSystemReader that reads several tensors at a time (@threads), and of each only what
-    this rank wants, straight to its place."""
+    """A FileSystemReader that reads with several threads (@threads), and of each tensor only what
+    this rank wants, straight to its place. Small parts are read ahead."""
 
     def __init__(self, path: Any, *args: Any, threads: int = THREADS, **kwargs: Any) -> None:
         super().__init__(path, *args, **kwargs)
-        self.threads = threads
+        self.threads = max(threads, 1)
 
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
         stored = [self.storage_data[item.storage_index] for item in plan.items]
-        if any(getattr(info, "transform_descriptors", None) for info in stored) or not hasattr(
-            os, "preadv"
+        if (
+            any(getattr(info, "transform_descriptors", None) for info in stored)
+            or not hasattr(os, "preadv")
+            or torch._guards.active_fake_mode() is not None
         ):
             return super().read_data(plan, planner)
-        fds = {}
-        try:
-            for name in {info.relative_path for info in stored}:
-                fds[name] = os.open(os.path.join(self.path, name), os.O_RDONLY | os.O_CLOEXEC)
-            with concurrent.futures.ThreadPoolExecutor(self.threads, "ckptfs-load") as pool:
-                jobs = [
-                    pool.submit(_read, fds[info.relative_path], info, item, planner)
-                    for item, info in zip(plan.items, stored)
-                ]
-                for job in jobs:
-                    job.result()
-        finally:
-            for fd in fds.values():
-                os.close(fd)
+        order = sorted(
+            zip(plan.items, stored), key=lambda one: (one[1].relative_path, one[1].offset)
+        )
+        with reading.Files() as files, concurrent.futures.ThreadPoolExecutor(
+            self.threads, "ckptfs-load"
+        ) as pool:
+            ahead: collections.deque[Any] = collections.deque()
+            try:
+                for item, info in order:
+                    path = os.path.join(self.path, info.relative_path)
+                    ahead.append((item, info, pool.submit(_look, files, path, info, item)))
+                    if len(ahead) > 2 * self.threads:
+                        self._take(files, pool, planner, *ahead.popleft())
+                while ahead:
+                    self._take(files, pool, planner, *ahead.popleft())
+            except BaseException:
+                for _, _, job in ahead:
+                    job.cancel()
+                raise
         future: Future[None] = Future()
         future.set_result(None)
         return future
 
-
-def _bytes(fd: int, at: int, size: int) -> bytearray:
-    data = bytearray(size)
-    _fill(fd, at, memoryview(data))
-    return data
-
-
-def _fill(fd: int, at: int, view: memoryview) -> None:
-    while view.nbytes:
-        n = os.preadv(fd, [view], at)
-        if n == 0:
-            raise EOFError(f"it ends at {at}, within a tensor")
-        view, at = view[n:], at + n
+    def _take(self, files: Any, pool: Any, planner: Any, item: Any, info: Any, job: Any) -> None:
+        """Hands one item to the planner, which gets them one after the other."""
+        wanted = job.result()
+        if item.type == LoadItemType.BYTE_IO:
+            planner.load_bytes(item, io.BytesIO(wanted.early))
+            return
+        if wanted.part is None:
+            file = io.BufferedReader(_Slice(files, wanted.path, info), HEADER)
+            wanted = wanted._replace(part=_narrowed(_load(file), item))
+            wanted = wanted._replace(early=wanted.part)
+        target = planner.resolve_tensor(item).detach()
+        if target.size() != wanted.part.size():
+            raise ValueError(
+                f"{item.storage_index.fqn}: {tuple(wanted.part.size())} is stored where "
+                f"{tuple(target.size())} is wanted"
+            )
+        if wanted.early is not None:
+            target.copy_(wanted.early)
+        else:
+            _read_large(files, pool, wanted, target, item.storage_index.fqn)
+        planner.commit_tensor(item, target)
 
 
 class _Slice(io.RawIOBase):
     """A part of a file, as a file."""
 
-    def __init__(self, fd: int, begin: int, size: int) -> None:
+    def __init__(self, files: reading.Files, path: str, info: Any) -> None:
         super().__init__()
-        self.fd, self.begin, self.size, self.at = fd, begin, size, 0
+        self.files, self.path, self.at = files, path, 0
+        self.begin, self.size = info.offset, info.length
 
     def readable(self) -> bool:
         return True
@@ -311,71 +338,111 @@ class _Slice(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer).cast("B")[: max(self.size - self.at, 0)]
-        n = os.preadv(self.fd, [view], self.begin + self.at) if view.nbytes else 0
+        n = self.files.fill(self.path, view, self.begin + self.at)
         self.at += n
         return n
 
 
-def _stored(fd: int, info: Any) -> tuple[Any, int] | None:
-    """A stored tensor whose bytes were not read, and where in the file its storage is; None: it is
-    stored in another way."""
+def _load(file: Any) -> Any:
+    return loading.torch_load(file, map_location="cpu", weights_only=True)
+
+
+def _narrowed(tensor: Any, item: Any) -> Any:
+    """The part of it that is wanted."""
+    for dim, (offset, length) in enumerate(zip(item.storage_offsets, item.lengths)):
+        tensor = tensor.narrow(dim, offset, length)
+    return tensor
+
+
+def _look(files: reading.Files, path: str, info: Any, item: Any) -> _Wanted:
+    """Where the bytes of an item are. Few bytes are read at once."""
+    end = files.size(path)
+    if end < info.offset + info.length:
+        raise CheckpointError(
+            errno.EIO,
+            f"{path}: it ends at {end}, within {item.storage_index.fqn}; `ckptfs verify` tells "
+            "whether it was damaged",
+        )
+    if item.type == LoadItemType.BYTE_IO:
+        return _Wanted(path, None, 0, files.read(path, info.offset, info.length))
+    nothing = _Wanted(path, None, 0, None)
     if not hasattr(torch.serialization, "skip_data"):
-        return None
-    file = io.BufferedReader(_Slice(fd, info.offset, info.length), HEADER)
+        return nothing
+    file = io.BufferedReader(_Slice(files, path, info), HEADER)
     try:
         found = loading.records(file)
         file.seek(0)
         with torch.serialization.skip_data():
-            tensor = loading.torch_load(file, map_location="cpu", weights_only=True)
+            tensor = _load(file)
     except loading.Unplanned:
-        return None
-    if not lazy.is_plain(tensor) or [size for _, size in found] != [
+        return nothing
+    if not reading.is_memory(tensor) or [size for _, size in found] != [
         tensor.untyped_storage().nbytes()
     ]:
-        return None
-    return tensor, info.offset + found[0][0]
+        return nothing
+    wanted = _Wanted(path, _narrowed(tensor, item), info.offset + found[0][0], None)
+    size = wanted.part.numel() * wanted.part.element_size()
+    if size > SMALL:
+        return wanted
+    target = torch.empty(wanted.part.size(), dtype=wanted.part.dtype, device="cpu")
+    if size:
+        _fill(wanted, target, files, item.storage_index.fqn)
+    return wanted._replace(early=target)
 
 
-def _memory(tensor: Any) -> memoryview:
-    """The bytes of a contiguous tensor of the CPU."""
-    size = tensor.numel() * tensor.element_size()
-    return memoryview((ctypes.c_char * size).from_address(tensor.data_ptr())).cast("B")
+def _run_of(part: Any) -> tuple[list[int], int]:
+    """The axes of @part but for the last ones that lie together, and the elements of these."""
+    axes = [axis for axis in range(part.dim()) if part.size(axis) > 1]
+    run = 1
+    while axes and part.stride(axes[-1]) == run:
+        run *= part.size(axes.pop())
+    return axes, run
 
 
-def _read_part(fd: int, part: Any, at: int, target: Any) -> None:
-    """Reads the bytes of @part, of a storage that is at @at of the file, into @target."""
-    at += part.storage_offset() * part.element_size()
-    if part.is_contiguous() and (
-        target.device.type == "cpu" and target.dtype == part.dtype and target.is_contiguous()
-    ):
-        _fill(fd, at, _memory(target))
+def _fill(wanted: _Wanted, target: Any, files: reading.Files, name: str) -> None:
+    """Reads a part into a contiguous tensor of its type and shape."""
+    part, element = wanted.part, wanted.part.element_size()
+    at = wanted.at + part.storage_offset() * element
+    axes, run = _run_of(part)
+    steps = [part.stride(axis) for axis in axes]
+    span = 1 + sum((size - 1) * step for size, step in zip(part.size(), part.stride()))
+    # What lies between the runs is read, too, unless it is more than they are.
+    few = part.numel() // run <= RUNS_MAX and span > 2 * part.numel()
+    if not axes or (few and steps == sorted(steps, reverse=True)):
+        starts = [0]
+        for axis, step in zip(axes, steps):
+            starts = [start + n * step for start in starts for n in range(part.size(axis))]
+        for n, start in enumerate(starts):
+            view = reading.memory(target, n * run * element, run * element)
+            files.fill(wanted.path, view, at + start * element, name)
         return
-    span = 1 + sum((length - 1) * step for length, step in zip(part.size(), part.stride()))
-    memory = torch.empty(span, dtype=part.dtype)
-    _fill(fd, at, _memory(memory))
-    target.copy_(memory.as_strided(part.size(), part.stride()))
+    whole = torch.empty(span, dtype=part.dtype, device="cpu")
+    files.fill(wanted.path, reading.memory(whole), at, name)
+    target.copy_(whole.as_strided(part.size(), part.stride()))
 
 
-def _read(fd: int, info: Any, item: Any, planner: Any) -> None:
-    if item.type == LoadItemType.BYTE_IO:
-        planner.load_bytes(item, io.BytesIO(_bytes(fd, info.offset, info.length)))
-        return
-    found = _stored(fd, info)
-    if found is None:
-        data = io.BytesIO(_bytes(fd, info.offset, info.length))
-        tensor = torch.load(data, map_location="cpu", weights_only=True)
+def _read_large(files: reading.Files, pool: Any, wanted: _Wanted, target: Any, name: str) -> None:
+    """Reads a part into @target, whatever that is: the bytes straight, if they can be."""
+    part, element = wanted.part, wanted.part.element_size()
+    straight = reading.is_memory(target) and target.dtype == part.dtype and target.is_contiguous()
+    into = target if straight else torch.empty(part.size(), dtype=part.dtype, device="cpu")
+    if part.is_contiguous():
+        at = wanted.at + part.storage_offset() * element
+        jobs = [
+            pool.submit(
+                files.fill, wanted.path, reading.memory(into, begin, size), at + begin, name
+            )
+            for begin, size in reading.chunks(part.numel() * element)
+        ]
     else:
-        tensor = found[0]
-    for dim, (offset, length) in enumerate(zip(item.storage_offsets, item.lengths)):
-        tensor = tensor.narrow(dim, offset, length)
-    target = planner.resolve_tensor(item).detach()
-    if target.size() != tensor.size():
-        raise ValueError(
-            f"{item.storage_index.fqn}: {tuple(tensor.size())} is stored where "
-            f"{tuple(target.size())} is wanted"
-        )
-    if found is None:
-        target.copy_(tensor)
-    elif tensor.numel():
-        _read_part(fd, tensor, found[1], target)
-    planner.commit_tensor(item, target)
+        jobs = [pool.submit(_fill, wanted, into, files, name)]
+    try:
+        for job in jobs:
+            job.result()
+    except BaseException:
+        for job in jobs:
+            job.cancel()
+        concurrent.futures.wait(jobs)  # nobody may write there any more
+        raise
+    if not straight:
+        target.copy_(into)

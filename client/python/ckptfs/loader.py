@@ -10,7 +10,8 @@ alike: the state of the dataset, sampler or shuffle. Needs neither torch nor a m
 
 In the directory `loader` of the checkpoint each worker has a file "RANK.WORKER.samples": 8 bytes
 b"CKPTFSL1", the number of ranks, of workers of this rank and of samples, the length of each sample,
-and the samples. Numbers have 8 bytes, little-endian. Rank 0 has the file "shared"."""
+and the samples. Numbers have 8 bytes, little-endian. Rank 0 has the file "shared", which is the
+same with one sample. A save into the same directory replaces the files of its rank."""
 
 from __future__ import annotations
 
@@ -19,9 +20,11 @@ import os
 import pickle
 import re
 import struct
-from typing import Any, Callable, Iterator, Sequence
+from typing import Any, Callable, Sequence
 
+from . import mounts
 from ._lib import CheckpointError
+from .ranks import rank_and_world
 
 MAGIC = b"CKPTFSL1"
 HEAD = struct.Struct("<8sQQQ")
@@ -32,30 +35,12 @@ Dumps = Callable[[Any], bytes]
 Loads = Callable[[bytes], Any]
 
 
-def _rank_and_world(rank: int | None, world: int | None) -> tuple[int, int]:
-    """As given, or as torch.distributed or the launcher says."""
-    if rank is None or world is None:
-        import sys
-
-        torch = sys.modules.get("torch")
-        if (
-            torch is not None
-            and torch.distributed.is_available()
-            and torch.distributed.is_initialized()
-        ):
-            found = torch.distributed.get_rank(), torch.distributed.get_world_size()
-        else:
-            found = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-        rank, world = found[0] if rank is None else rank, found[1] if world is None else world
-    if not 0 <= rank < world:
-        raise ValueError(f"rank {rank} is not one of {world}")
-    return rank, world
-
-
-def _put(path: str, parts: Sequence[bytes]) -> None:
+def _put(path: str, world: int, workers: int, samples: Sequence[bytes]) -> None:
     with open(path, "wb") as file:
-        for part in parts:
-            file.write(part)
+        file.write(HEAD.pack(MAGIC, world, workers, len(samples)))
+        file.write(struct.pack(f"<{len(samples)}Q", *map(len, samples)))
+        for sample in samples:
+            file.write(sample)
 
 
 def save(
@@ -67,21 +52,31 @@ def save(
     world: int | None = None,
     dumps: Dumps = pickle.dumps,
 ) -> None:
-    """Writes the buffers of the workers of this rank into the checkpoint directory @path, which is
-    made if it is not there. Every rank calls it, before what completes the checkpoint is written.
+    """Writes the buffers of the workers of this rank, at least one, into the checkpoint directory
+    @path, which is made if it is not there. Every rank calls it, before what completes the
+    checkpoint is written.
 
-    rank, world: default those of torch.distributed, or $RANK and $WORLD_SIZE. dumps: makes bytes of
-    a sample, and of `shared`."""
-    rank, world = _rank_and_world(rank, world)
+    rank, world: default those of torch.distributed, or of the launcher. dumps: makes bytes of a
+    sample, and of `shared`."""
+    rank, world = rank_and_world(rank, world)
+    if not len(buffers):
+        raise ValueError("give a list for each worker, an empty one too")
     folder = os.path.join(os.fspath(path), FOLDER)
-    os.makedirs(folder, exist_ok=True)
-    for worker, buffer in enumerate(buffers):
-        samples = [dumps(sample) for sample in buffer]
-        head = HEAD.pack(MAGIC, world, len(buffers), len(samples))
-        lengths = struct.pack(f"<{len(samples)}Q", *map(len, samples))
-        _put(f"{folder}/{rank:05}.{worker:03}.samples", [head, lengths, *samples])
-    if rank == 0:
-        _put(f"{folder}/{SHARED}", [dumps(shared)])
+    with mounts.served(path):
+        os.makedirs(folder, exist_ok=True)
+        for name in os.listdir(folder):
+            match = NAME.fullmatch(name)
+            # Of an earlier save, by more ranks or workers.
+            if match and (
+                (int(match.group(1)) == rank and int(match.group(2)) >= len(buffers))
+                or (rank == 0 and int(match.group(1)) >= world)
+            ):
+                os.remove(f"{folder}/{name}")
+        for worker, buffer in enumerate(buffers):
+            samples = [bytes(dumps(sample)) for sample in buffer]
+            _put(f"{folder}/{rank:05}.{worker:03}.samples", world, len(buffers), samples)
+        if rank == 0:
+            _put(f"{folder}/{SHARED}", world, len(buffers), [bytes(dumps(shared))])
 
 
 class _Stored:
@@ -121,35 +116,43 @@ class _Stored:
 
 def _files(folder: str) -> list[_Stored]:
     """All of them. CheckpointError: one is missing, or they are of two saves."""
-    found = {}
+    found = []
     for name in os.listdir(folder):
         match = NAME.fullmatch(name)
         if match:
-            rank, worker = int(match.group(1)), int(match.group(2))
-            found[rank, worker] = _Stored(f"{folder}/{name}", rank, worker)
-    worlds = {file.world for file in found.values()}
+            found.append(_Stored(f"{folder}/{name}", int(match.group(1)), int(match.group(2))))
+    found.sort(key=lambda file: (file.rank, file.worker))
+    worlds = {file.world for file in found}
     if len(worlds) != 1:
         why = "files of saves by other numbers of ranks" if worlds else "no file of samples"
         raise CheckpointError(errno.EBADMSG if worlds else errno.ENOENT, f"{folder} has {why}")
-    for rank in range(worlds.pop()):
-        first = found.get((rank, 0))
-        wanted = set(range(first.workers)) if first else {0}
-        if {worker for r, worker in found if r == rank} != wanted:
+    ranks: dict[int, list[_Stored]] = {}
+    for file in found:
+        ranks.setdefault(file.rank, []).append(file)
+    world = worlds.pop()
+    for rank in sorted(ranks):
+        files = ranks[rank]
+        if {file.workers for file in files} != {len(files)} or files[-1].worker != len(files) - 1:
             raise CheckpointError(
                 errno.EBADMSG, f"{folder} lacks files of rank {rank}, or has too many"
             )
-    return [found[key] for key in sorted(found)]
+    if len(ranks) != world or max(ranks) != world - 1:
+        missing = next((n for n in range(len(ranks) + 1) if n not in ranks), world)
+        what = f"no file of rank {missing}" if len(ranks) < world else "files of too many ranks"
+        raise CheckpointError(errno.EBADMSG, f"{folder} has {what}: {world} ranks have saved")
+    return found
 
 
-def _in_order(files: list[_Stored]) -> Iterator[tuple[_Stored, int]]:
+def _in_order(files: list[_Stored]) -> list[tuple[_Stored, int]]:
     """All samples, as they would have been handed out: each rank takes from its workers in turn,
-    and all ranks take at once."""
-    longest = max(len(file.lengths) for file in files)
-    by_turn = sorted(files, key=lambda file: (file.worker, file.rank))
-    for number in range(longest):
-        for file in by_turn:
-            if number < len(file.lengths):
-                yield file, number
+    the first one next, and all ranks take at once."""
+    found = [
+        (number * file.workers + file.worker, file.rank, file, number)
+        for file in files
+        for number in range(len(file.lengths))
+    ]
+    found.sort(key=lambda one: one[:2])
+    return [(file, number) for _, _, file, number in found]
 
 
 def _dealt(files: list[_Stored], rank: int, world: int, workers: int) -> list[list[Any]]:
@@ -166,6 +169,15 @@ def _dealt(files: list[_Stored], rank: int, world: int, workers: int) -> list[li
     return mine
 
 
+def _decoded(loads: Loads, data: bytes, path: str) -> Any:
+    try:
+        return loads(data)
+    except Exception as error:
+        raise CheckpointError(
+            errno.EBADMSG, f"{path}: a sample cannot be decoded: {error!r}"
+        ) from error
+
+
 def load(
     path: Any,
     *,
@@ -174,24 +186,32 @@ def load(
     world: int | None = None,
     loads: Loads = pickle.loads,
 ) -> tuple[list[list[Any]], Any]:
-    """The buffers of the workers of this rank, and what was `shared`. With as many ranks and
-    workers as at the save each gets its own. With others all samples are dealt anew, in the order
-    in which they would have been handed out: each one once, and as many to each worker, but for
-    one.
+    """The buffers of the workers of this rank, and what was `shared`. @workers is the same on all
+    ranks. If all ranks had as many workers, and there are as many ranks as at the save, each gets
+    its own. Else all samples are dealt anew, in the order in which they would have been handed out:
+    each one once, and as many to each worker, but for one.
 
     rank, world: as in save. loads: what undoes `dumps`; the default runs what a pickle says, so the
     checkpoint must be one that you trust. Only the samples of this rank are read.
     CheckpointError: a file is missing or damaged."""
-    rank, world = _rank_and_world(rank, world)
+    rank, world = rank_and_world(rank, world)
     if workers < 1:
         raise ValueError(f"there are {workers} workers")
     folder = os.path.join(os.fspath(path), FOLDER)
-    mine = _dealt(_files(folder), rank, world, workers)
-    wanted: dict[_Stored, list[int]] = {}
-    for buffer in mine:
-        for file, number in buffer:
-            wanted.setdefault(file, []).append(number)
-    read = {file: file.read(sorted(numbers)) for file, numbers in wanted.items()}
-    with open(f"{folder}/{SHARED}", "rb") as shared:
-        state = loads(shared.read())
-    return [[loads(read[file][number]) for file, number in buffer] for buffer in mine], state
+    with mounts.served(path):
+        try:
+            mine = _dealt(_files(folder), rank, world, workers)
+            common = _Stored(f"{folder}/{SHARED}", 0, 0)
+        except FileNotFoundError as error:
+            raise CheckpointError(errno.ENOENT, f"{error.filename} is not there") from error
+        wanted: dict[_Stored, list[int]] = {}
+        for buffer in mine:
+            for file, number in buffer:
+                wanted.setdefault(file, []).append(number)
+        read = {file: file.read(sorted(numbers)) for file, numbers in wanted.items()}
+        state = _decoded(loads, common.read([0])[0], common.path)
+    found = [
+        [_decoded(loads, read[file][number], file.path) for file, number in buffer]
+        for buffer in mine
+    ]
+    return found, state

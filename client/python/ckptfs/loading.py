@@ -47,12 +47,16 @@ def records(file: Any) -> list[tuple[int, int]]:
                         raise Unplanned
                     file.seek(info.header_offset)
                     header = file.read(30)
+                    if header[:4] != b"PK\x03\x04":
+                        raise Unplanned
                     at = (
                         info.header_offset
                         + 30
                         + int.from_bytes(header[26:28], "little")
                         + int.from_bytes(header[28:30], "little")
                     )
+                    if at + info.file_size > archive.start_dir:
+                        raise Unplanned
                     found.append((int(name[5:]), at, info.file_size))
     except (zipfile.BadZipFile, EOFError) as error:
         raise Unplanned from error
@@ -167,11 +171,17 @@ def load(
 
     view: a SPEC of ckptfs-views(5), such as "strip=model.,only=*.embed*".
     layout: the name of a layout there, with tp, pp and dp: only the slices of this rank are read.
-        rank: default that of torch.distributed, or $RANK. dp: default, as many as there are ranks.
+        rank: default that of torch.distributed, or as the launcher says. dp: default, as many as
+        there are ranks.
 
     into: {name: tensor}, which are filled in place and returned, if they have all names of the view
     and no others; of a DTensor its local part. partial=True: what cannot be shown is left out."""
     mounts.check_required(f)
+    if "view" in arguments or "layout" in arguments:
+        if not (mounts.is_path(f) and os.path.isdir(f)):
+            raise CheckpointError(
+                errno.ENOTDIR, f"{f} is no directory: view= and layout= are for those"
+            )
     if mounts.is_path(f) and os.path.isdir(f):
         if "view" in arguments or "layout" in arguments:
             with mounts.served(f):
