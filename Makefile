@@ -392,11 +392,11 @@ endef
 
 check-asan: deps-heavy
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O)/asan SAN=address,undefined tests
-	$(call run_sanitized,asan,tests/unit tests/fs tests/cli tests/posix tests/random tests/units tests/checkpoints tests/nodes tests/cluster tests/capture tests/gpu)
+	$(call run_sanitized,asan,tests/unit tests/views tests/fs tests/cli tests/posix tests/random tests/units tests/checkpoints tests/nodes tests/cluster tests/capture tests/gpu)
 
 check-tsan: deps-heavy
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O)/tsan SAN=thread tests
-	$(call run_sanitized,tsan,tests/unit tests/fs tests/cli tests/random tests/units tests/checkpoints tests/nodes tests/cluster tests/capture tests/gpu)
+	$(call run_sanitized,tsan,tests/unit tests/views tests/fs tests/cli tests/random tests/units tests/checkpoints tests/nodes tests/cluster tests/capture tests/gpu)
 
 bench: deps-test
 	$(call install_packages,$(PACKAGES_BENCH))

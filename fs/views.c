@@ -295,10 +295,10 @@ static void keep(struct views *vs, struct shown *s)
 }
 
 /* Reads the index with the rights of the owner, and makes the view. */
-static int make_shown(int dir, const struct statx *stx, const char *spec, struct views_beside *at,
+static int make_shown(int dir, const struct statx *stx, const char *spec, struct view_texts *texts,
 		      struct shown **out, char why[SPEC_WHY_MAX])
 {
-	const struct view_beside beside = {.read = views_read_beside, .arg = at};
+	const struct view_beside beside = {.read = views_give_text, .arg = texts};
 	struct shown *s = calloc(1, sizeof(*s));
 	struct index *ix = NULL;
 	int err = s ? indexer_read(dir, stx->stx_uid, stx->stx_gid, &ix, &s->bytes) : -ENOMEM;
@@ -309,41 +309,57 @@ static int make_shown(int dir, const struct statx *stx, const char *spec, struct
 		free(s);
 		return err;
 	}
+	s->bytes += s->view->bytes;
 	snprintf(s->spec, sizeof(s->spec), "%s", spec);
 	s->refs = 1;
 	*out = s;
 	return 0;
 }
 
+/* The view of that state; made if it is not kept. One thread makes one at a time. */
+static int find_or_make(struct views *vs, struct shown *wanted, int fd, const struct statx *stx,
+			struct view_texts *texts, struct shown **out, char why[SPEC_WHY_MAX])
+{
+	int err = 0;
+
+	*out = find_kept(vs, wanted->unit, wanted->spec, wanted->state);
+	if (*out)
+		return 0;
+	if (atomic_fetch_add(&vs->nr_making, 1) >= MAKING_MAX) {
+		err = -EBUSY; /* a thread that waits serves nobody */
+	} else {
+		LOCK_SCOPE(&vs->making);
+		*out = find_kept(vs, wanted->unit, wanted->spec, wanted->state);
+		if (!*out)
+			err = make_shown(fd, stx, wanted->spec, texts, out, why);
+		if (!err && !(*out)->unit) {
+			(*out)->unit = wanted->unit;
+			(*out)->state = wanted->state;
+			keep(vs, *out);
+		}
+	}
+	atomic_fetch_sub(&vs->nr_making, 1);
+	return err;
+}
+
 int views_shown(struct views *vs, const struct caller *c, struct view_node *n, const char *spec,
 		struct shown **out, char why[SPEC_WHY_MAX])
 {
-	uint64_t unit = views_unit(n)->id, state;
+	struct shown wanted = {.unit = views_unit(n)->id};
 	struct view_spec parsed; /* a wrong word needs no index */
-	struct views_beside at = {.views = vs, .caller = c, .unit = views_unit(n), .spec = &parsed};
+	struct view_texts texts;
 	struct statx stx;
 	int err = view_spec_parse(&parsed, spec, why), fd;
 
 	fd = err ? err : views_open_unit(vs, c, n, &stx);
 	if (fd < 0)
 		return fd;
-	state = changed_ns(&stx) ^ views_beside_state(&at);
-	*out = find_kept(vs, unit, spec, state);
-	if (!*out && atomic_fetch_add(&vs->nr_making, 1) >= MAKING_MAX) {
-		err = -EBUSY; /* a thread that waits serves nobody */
-		atomic_fetch_sub(&vs->nr_making, 1);
-	} else if (!*out) {
-		LOCK_SCOPE(&vs->making);
-		*out = find_kept(vs, unit, spec, state);
-		if (!*out)
-			err = make_shown(fd, &stx, spec, &at, out, why);
-		if (!err && !(*out)->unit) {
-			(*out)->unit = unit;
-			(*out)->state = state;
-			keep(vs, *out);
-		}
-		atomic_fetch_sub(&vs->nr_making, 1);
-	}
+	err = views_read_beside(vs, c, views_unit(n), &parsed, &texts, why);
+	snprintf(wanted.spec, sizeof(wanted.spec), "%s", spec);
+	wanted.state = changed_ns(&stx) ^ views_texts_state(&texts);
+	if (!err)
+		err = find_or_make(vs, &wanted, fd, &stx, &texts, out, why);
+	views_free_texts(&texts);
 	close(fd);
 	return err;
 }
@@ -355,7 +371,8 @@ int views_shown_of(struct views *vs, const struct caller *c, struct view_node *n
 	const struct view_node *spec = n->kind == VIEW_SPEC ? n : n->parent;
 	int err = views_shown(vs, c, n, spec->name, out, why);
 
-	if (!err && (*out)->state != n->state) {
+	/* What is in a view is of one state; a view itself shows the newest. */
+	if (!err && n->kind != VIEW_SPEC && (*out)->state != n->state) {
 		shown_put(vs, *out);
 		*out = NULL;
 		err = -ESTALE; /* the kernel looks the path up again */

@@ -89,9 +89,11 @@ static int read_text(struct backing *b, int pin, char **text)
 	if (fd < 0)
 		return fd;
 	err = backing_stat(b, fd, &stx);
+	*text = NULL;
 	if (!err && (!S_ISREG(stx.stx_mode) || stx.stx_size > VIEW_BESIDE_MAX))
 		err = S_ISREG(stx.stx_mode) ? -EFBIG : -EINVAL;
-	*text = err ? NULL : calloc(1, stx.stx_size + 1);
+	if (!err)
+		*text = calloc(1, stx.stx_size + 1);
 	if (*text)
 		n = backing_read(b, fd, *text, stx.stx_size, 0);
 	else if (!err)
@@ -100,16 +102,14 @@ static int read_text(struct backing *b, int pin, char **text)
 	return n < 0 ? (int)n : err;
 }
 
-int views_read_beside(void *beside, const char *name, char **text)
+static int read_named(struct views *vs, struct backing *b, struct node *unit,
+		      const struct view_spec *spec, const char *name, char **text)
 {
-	const struct views_beside *s = beside;
-	struct backing b = fs_as(s->views->fs, s->caller);
-	int pin = pin_for(s->views, &b, s->unit, s->spec, name), err;
+	int pin = pin_for(vs, b, unit, spec, name), err;
 
-	*text = NULL;
 	if (pin < 0)
 		return pin;
-	err = read_text(&b, pin, text);
+	err = read_text(b, pin, text);
 	close(pin);
 	if (err) {
 		free(*text);
@@ -118,39 +118,73 @@ int views_read_beside(void *beside, const char *name, char **text)
 	return err;
 }
 
-/* What tells a state of the file from another; 0: there is none. */
-static uint64_t state_of(const struct views_beside *s, const char *name)
+static void read_one(struct views *vs, struct backing *b, struct node *unit,
+		     const struct view_spec *spec, const char *name, struct view_text *t)
 {
-	struct backing b = fs_as(s->views->fs, s->caller);
-	int pin = pin_for(s->views, &b, s->unit, s->spec, name);
-	struct statx stx;
+	snprintf(t->name, sizeof(t->name), "%s", name);
+	t->err = read_named(vs, b, unit, spec, name, &t->text);
+}
+
+int views_read_beside(struct views *vs, const struct caller *c, struct node *unit,
+		      const struct view_spec *spec, struct view_texts *t, char why[SPEC_WHY_MAX])
+{
+	struct backing b = fs_as(vs->fs, c);
+	char name[SPEC_TEXT_MAX + sizeof(".json")];
+	unsigned ignored;
+	int fd;
+
+	*t = (struct view_texts){0};
+	if (*spec->assets) {
+		fd = pin_beside(vs, &b, unit, spec->assets, &ignored);
+		if (fd < 0) {
+			snprintf(why, SPEC_WHY_MAX,
+				 "there is no directory %s in the checkpoint, nor above it",
+				 spec->assets);
+			return -EINVAL;
+		}
+		close(fd);
+	}
+	if (*spec->map) {
+		snprintf(name, sizeof(name), "%s.json", spec->map);
+		read_one(vs, &b, unit, spec, name, &t->list[t->nr++]);
+	}
+	if (*spec->layout) {
+		snprintf(name, sizeof(name), "%s.json", spec->layout);
+		read_one(vs, &b, unit, spec, name, &t->list[t->nr++]);
+	}
+	if (t->nr)
+		read_one(vs, &b, unit, spec, "config.json", &t->list[t->nr++]);
+	return 0;
+}
+
+void views_free_texts(struct view_texts *t)
+{
+	for (unsigned i = 0; i < t->nr; i++)
+		free(t->list[i].text);
+	t->nr = 0;
+}
+
+uint64_t views_texts_state(const struct view_texts *t)
+{
 	uint64_t state = 0;
 
-	if (pin < 0)
-		return 0;
-	if (!backing_stat(&b, pin, &stx)) {
-		state = stx.stx_ino * 31 + stx.stx_size;
-		state = state * 31 + (uint64_t)stx.stx_ctime.tv_sec;
-		state = state * 31 + stx.stx_ctime.tv_nsec;
-	}
-	close(pin);
+	for (unsigned i = 0; i < t->nr; i++)
+		state = hash_text(state * 31 + 1, t->list[i].text ? t->list[i].text : "");
 	return state;
 }
 
-uint64_t views_beside_state(const struct views_beside *s)
+int views_give_text(void *texts, const char *name, char **text)
 {
-	char name[SPEC_TEXT_MAX + sizeof(".json")];
-	uint64_t state = 0;
+	const struct view_texts *t = texts;
 
-	if (*s->spec->map) {
-		snprintf(name, sizeof(name), "%s.json", s->spec->map);
-		state = state_of(s, name) * 31 + state_of(s, "config.json");
+	*text = NULL;
+	for (unsigned i = 0; i < t->nr; i++) {
+		if (strcmp(t->list[i].name, name) != 0)
+			continue;
+		*text = t->list[i].text ? strdup(t->list[i].text) : NULL;
+		return t->list[i].err ? t->list[i].err : *text ? 0 : -ENOMEM;
 	}
-	if (*s->spec->layout) {
-		snprintf(name, sizeof(name), "%s.json", s->spec->layout);
-		state = state * 31 + state_of(s, name);
-	}
-	return state;
+	return -ENOENT;
 }
 
 /* --- links --- */

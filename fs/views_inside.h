@@ -97,17 +97,31 @@ void shown_put(struct views *vs, struct shown *s); /* accepts NULL */
 int views_open_unit(struct views *vs, const struct caller *c, struct view_node *n,
 		    struct statx *stx);
 
-/* For struct view_beside: as @caller finds it from @unit. */
-struct views_beside {
-	struct views *views;
-	const struct caller *caller;
-	struct node *unit;
-	const struct view_spec *spec;
+/* The texts that a view needs: its map, its layout, config.json. */
+struct view_text {
+	char name[SPEC_TEXT_MAX + sizeof(".json")];
+	char *text; /* NULL, and err: it cannot be read */
+	int err;
 };
-int views_read_beside(void *beside, const char *name, char **text);
 
-/* What tells one state of all that @s->spec needs from another. */
-uint64_t views_beside_state(const struct views_beside *s);
+struct view_texts {
+	struct view_text list[3];
+	unsigned nr;
+};
+
+/*
+ * Reads them, as @c finds them from @unit. What cannot be read is noted. 0; or -EINVAL with @why:
+ * the directory of assets is not there.
+ */
+int views_read_beside(struct views *vs, const struct caller *c, struct node *unit,
+		      const struct view_spec *spec, struct view_texts *t, char why[SPEC_WHY_MAX]);
+void views_free_texts(struct view_texts *t);
+
+/* What tells them from others. */
+uint64_t views_texts_state(const struct view_texts *t);
+
+/* For struct view_beside, with a struct view_texts. */
+int views_give_text(void *texts, const char *name, char **text);
 
 /* True if loaders look for @name and the view @n, a VIEW_SPEC, has a link of that name. */
 bool views_asset(struct views *vs, const struct caller *c, struct view_node *n, const char *name,

@@ -33,8 +33,8 @@ int read_checkpointing(struct index *ix, struct tree *t);
 int read_commit(struct index *ix, struct tree *t);
 
 /*
- * A shape that no file says is what the pieces span. That is sure if a commit file lists all files,
- * and they are there: then no rank's part is missing.
+ * A shape that no file says is what the pieces span. That is sure if a commit file lists files of
+ * all ranks of a job, and they are there: then no rank's part is missing.
  */
 void read_commit_shapes(struct index *ix, struct tree *t);
 

@@ -172,22 +172,47 @@ int read_commit(struct index *ix, struct tree *t)
 	return err == -ENOMEM ? err : err ? index_add_opaque(ix, COMMIT_FILE, "", "%s", e.text) : 0;
 }
 
-static int find_entry(void *tree, const struct commit_entry *entry)
-{
-	const struct tree_file *f = tree_find(tree, entry->path);
+/* What a commit file says of the files of all ranks. */
+struct ranks {
+	struct tree *tree;
+	bool *seen; /* for each rank of the job: one of the files is its */
+	unsigned nr;
+};
 
+static int find_entry(void *ranks, const struct commit_entry *entry)
+{
+	struct ranks *r = ranks;
+	const struct tree_file *f = tree_find(r->tree, entry->path);
+
+	if (entry->rank >= 0 && (unsigned)entry->rank < r->nr)
+		r->seen[entry->rank] = true;
 	return entry->kind == COMMIT_IS_FILE && (!f || f->size != entry->size) ? -ENOENT : 0;
 }
 
-/* True if a commit file lists files, and the tree has all of them, of their sizes. */
-static bool has_all_files(struct tree *t)
+/*
+ * True if a commit file of a job of several ranks lists files of each of them, and the tree has all
+ * of its files, of their sizes.
+ */
+static bool has_all_ranks(struct tree *t)
 {
 	__cleanup_fd int fd = openat(t->dir, COMMIT_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	struct source src = {.read = read_fd, .arg = &fd};
+	struct ranks r = {.tree = t};
+	struct commit_header *header = malloc(sizeof(*header));
 	struct error e = {0};
+	bool all = fd >= 0 && !t->single && header &&
+		   !commit_read(&src, COMMIT_FILE, header, NULL, NULL, &e) && header->ranks > 1;
 
-	return fd >= 0 && !t->single && !commit_read(&src, COMMIT_FILE, NULL, NULL, NULL, &e) &&
-	       !commit_read(&src, COMMIT_FILE, NULL, find_entry, t, &e);
+	if (all) {
+		r.nr = header->ranks;
+		r.seen = calloc(r.nr, sizeof(*r.seen));
+		all = r.seen && !commit_read(&src, COMMIT_FILE, NULL, find_entry, &r, &e);
+	}
+	for (unsigned i = 0; i < r.nr && all; i++)
+		all = r.seen[i];
+	free(r.seen);
+	free(header);
+	return all;
 }
 
 void read_commit_shapes(struct index *ix, struct tree *t)
@@ -195,7 +220,7 @@ void read_commit_shapes(struct index *ix, struct tree *t)
 	bool sure = false;
 
 	for (size_t i = 0; i < ix->nr && !sure; i++)
-		if (ix->tensors[i]->inferred && !(sure = has_all_files(t)))
+		if (ix->tensors[i]->inferred && !(sure = has_all_ranks(t)))
 			return;
 	for (size_t i = 0; i < ix->nr; i++)
 		ix->tensors[i]->inferred &= !sure;

@@ -9,6 +9,7 @@
 
 #define LONG_RUN ((uint64_t)64 << 10) /* is read into its place; shorter ones in blocks */
 #define BLOCK	 ((size_t)1 << 20)
+#define NEAR	 ((uint64_t)64 << 10) /* what lies so near is read at once, whatever its order */
 
 /* A part of another array: runs of bytes that lie together in both. */
 struct part {
@@ -21,6 +22,7 @@ struct part {
 
 struct array {
 	struct array *next; /* of the view */
+	size_t number;	    /* among all of the view */
 	enum { STORED, JOINED, ROUNDED } kind;
 	uint64_t bytes;
 	struct gather *gather;	  /* STORED */
@@ -36,6 +38,7 @@ static struct array *add(struct arrays *all, size_t nr)
 
 	if (a) {
 		a->next = all->first;
+		a->number = all->nr++;
 		all->first = a;
 	}
 	return a;
@@ -190,26 +193,30 @@ static uint64_t stretch(const struct part *p, const struct ask *a, uint64_t k, u
 	return n < a->end - *to ? n : a->end - *to;
 }
 
-/*
- * How many runs from @k on are read at once: what lies between them is no more than they have
- * themselves. *@len: all bytes from the first to the last of them.
- */
-static uint64_t take_block(const struct part *p, const struct ask *a, uint64_t k, uint64_t start,
-			   uint64_t *len)
-{
-	uint64_t from, to, n, nr = 0, last = 0;
+/* Runs that are read at once, and the stretch of the source that has them. */
+struct block {
+	uint64_t nr, first, end;
+};
 
-	while ((n = stretch(p, a, k + nr, &from, &to)) && from >= start + last &&
-	       from - start - last <= p->run && from + n - start <= BLOCK) {
-		last = from + n - start;
-		nr++;
+/* As many runs from @k on as lie near each other, or have half of what lies between. */
+static struct block take_block(const struct part *p, const struct ask *a, uint64_t k)
+{
+	struct block b = {.first = UINT64_MAX};
+	uint64_t from, to, n, sum = 0;
+
+	while ((n = stretch(p, a, k + b.nr, &from, &to))) {
+		uint64_t first = from < b.first ? from : b.first;
+		uint64_t end = from + n > b.end ? from + n : b.end;
+
+		sum += n;
+		if (b.nr && (end - first > BLOCK || (end - first > NEAR && end - first > 2 * sum)))
+			break;
+		b = (struct block){b.nr + 1, first, end};
 	}
-	*len = last;
-	return nr;
+	return b;
 }
 
-static int read_block(const struct part *p, struct ask *a, uint64_t k, uint64_t nr, uint64_t start,
-		      uint64_t len)
+static int read_block(const struct part *p, struct ask *a, uint64_t k, const struct block *b)
 {
 	uint64_t from, to;
 	int err;
@@ -218,26 +225,29 @@ static int read_block(const struct part *p, struct ask *a, uint64_t k, uint64_t 
 		a->block = malloc(BLOCK);
 	if (!a->block)
 		return -ENOMEM;
-	err = array_read(p->from, a->block, (size_t)len, start, a->src);
-	for (uint64_t i = 0; i < nr && !err; i++) {
+	err = array_read(p->from, a->block, (size_t)(b->end - b->first), b->first, a->src);
+	for (uint64_t i = 0; i < b->nr && !err; i++) {
 		uint64_t n = stretch(p, a, k + i, &from, &to);
 
-		memcpy(a->buf + (to - a->off), a->block + (from - start), (size_t)n);
+		memcpy(a->buf + (to - a->off), a->block + (from - b->first), (size_t)n);
 	}
 	return err;
 }
 
 static int read_part(const struct part *p, struct ask *a)
 {
-	uint64_t k = first_behind(p, a->off), from, to, n, len;
+	uint64_t k = first_behind(p, a->off), from, to, n;
 	int err = 0;
 
 	while (!err && (n = stretch(p, a, k, &from, &to))) {
-		uint64_t nr = n < LONG_RUN ? take_block(p, a, k, from, &len) : 1;
+		struct block b = {.nr = 1};
 
-		err = nr > 1 ? read_block(p, a, k, nr, from, len)
-			     : array_read(p->from, a->buf + (to - a->off), (size_t)n, from, a->src);
-		k += nr;
+		if (n < LONG_RUN)
+			b = take_block(p, a, k);
+		err = b.nr > 1 ? read_block(p, a, k, &b)
+			       : array_read(p->from, a->buf + (to - a->off), (size_t)n, from,
+					    a->src);
+		k += b.nr;
 	}
 	return err;
 }
@@ -271,15 +281,19 @@ int array_read(const struct array *a, void *buf, size_t len, uint64_t off,
 				   : round_read(a->from, a->dtype, buf, len, off, src);
 }
 
-int array_each_path(const struct array *a, int (*one)(void *arg, size_t path), void *arg)
+int array_each_path(const struct array *a, bool *seen, int (*one)(void *arg, size_t path),
+		    void *arg)
 {
 	int err = 0;
 
+	if (seen[a->number])
+		return 0;
+	seen[a->number] = true;
 	if (a->kind == STORED)
 		return gather_each_path(a->gather, one, arg);
 	if (a->kind == ROUNDED)
-		return array_each_path(a->from, one, arg);
+		return array_each_path(a->from, seen, one, arg);
 	for (size_t i = 0; i < a->nr && !err; i++)
-		err = array_each_path(a->parts[i].from, one, arg);
+		err = array_each_path(a->parts[i].from, seen, one, arg);
 	return err;
 }

@@ -20,6 +20,7 @@ struct array;
 /* All arrays of a view; all zeros: none. */
 struct arrays {
 	struct array *first;
+	size_t nr;
 };
 
 void arrays_destroy(struct arrays *all);
@@ -53,7 +54,11 @@ int array_add_part(struct array *a, const struct array *from, uint64_t at_from, 
 int array_read(const struct array *a, void *buf, size_t len, uint64_t off,
 	       const struct view_source *src);
 
-/* As view_each_path; a path may come more than once. */
-int array_each_path(const struct array *a, int (*one)(void *arg, size_t path), void *arg);
+/*
+ * As view_each_path; a path may come more than once, but arrays that were @seen are left out. That
+ * has a place for each array of the view.
+ */
+int array_each_path(const struct array *a, bool *seen, int (*one)(void *arg, size_t path),
+		    void *arg);
 
 #endif

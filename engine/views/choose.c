@@ -26,32 +26,25 @@ static const char *problem_of(const struct view *v, const struct index_tensor *t
 	return NULL;
 }
 
-/* Why no tensor can have that name in a header; NULL: one can. */
-static const char *name_problem(const char *name)
-{
-	json_t *text = json_string(name); /* NULL: it is no UTF-8 */
-	bool is_text = text != NULL;
-
-	json_decref(text);
-	return !is_text			       ? "its name is no UTF-8"
-	       : !strcmp(name, "__metadata__") ? "safetensors keeps that name for itself"
-					       : NULL;
-}
-
-/* A map changes names: then only= chooses from what it has made. */
+/*
+ * A map changes names, and a layout counts layers of all: then only= chooses from what they have
+ * made.
+ */
 static bool wants(const struct view *v, const struct index_tensor *t, const char *name)
 {
 	return view_spec_wants(&v->spec, t) &&
-	       (*v->spec.map || view_spec_wants_name(&v->spec, name));
+	       (*v->spec.map || *v->spec.layout || view_spec_wants_name(&v->spec, name));
 }
 
-/* True if the tensor that has the bytes of @t, too, is shown. */
+/* True if the tensor that has the bytes of @t, too, is shown. A map may leave that out. */
 static bool shows_root(const struct view *v, const struct index_tensor *t)
 {
 	const struct index_tensor *root = t->alias ? index_find(v->ix, t->scope, t->alias) : NULL;
 	const char *name = root ? view_spec_name(&v->spec, root) : "";
 
-	return root && wants(v, root, name) && !problem_of(v, root) && !name_problem(name);
+	return root && !*v->spec.map && wants(v, root, name) &&
+	       view_spec_wants_name(&v->spec, name) && !problem_of(v, root) &&
+	       !making_name_problem(name);
 }
 
 static void choose_one(struct making *m, const struct index_tensor *t)
@@ -60,17 +53,16 @@ static void choose_one(struct making *m, const struct index_tensor *t)
 
 	if (!wants(m->v, t, name))
 		return;
-	problem = problem ? problem : name_problem(name);
+	problem = problem ? problem : making_name_problem(name);
 	if (shows_root(m->v, t))
 		making_note(m, name, "it has the bytes of %s, which is shown", t->alias);
-	else if (problem)
-		making_tell(m, name, "%s", problem);
 	else
 		m->tensors[m->nr++] = (struct view_tensor){.name = name,
 							   .dtype = t->dtype,
 							   .ndim = t->ndim,
 							   .shape = t->shape,
-							   .bytes = index_bytes(t),
+							   .bytes = problem ? 0 : index_bytes(t),
+							   .problem = problem,
 							   .t = t};
 }
 
@@ -93,13 +85,14 @@ static int gather_paths(struct making *m)
 	size_t nr = 0, kept = 0;
 
 	for (size_t i = 0; i < m->nr; i++)
-		nr += m->tensors[i].t->nr_pieces;
+		nr += m->tensors[i].problem ? 0 : m->tensors[i].t->nr_pieces;
 	v->paths = calloc(nr + 1, sizeof(*v->paths));
 	if (!v->paths)
 		return -ENOMEM;
 	nr = 0;
 	for (size_t i = 0; i < m->nr; i++)
-		for (const struct index_piece *p = m->tensors[i].t->pieces; p; p = p->next)
+		for (const struct index_piece *p = m->tensors[i].t->pieces;
+		     p && !m->tensors[i].problem; p = p->next)
 			v->paths[nr++] = p->path;
 	if (nr)
 		qsort(v->paths, nr, sizeof(*v->paths), by_text);
@@ -119,7 +112,7 @@ static int find_bytes(struct making *m)
 		struct view_tensor *t = &m->tensors[i];
 		struct array *stored = NULL;
 
-		if (t->bytes)
+		if (t->bytes && !t->problem)
 			err = array_stored(&stored, &m->v->arrays, t->t, path_nr, m->v);
 		t->array = stored;
 	}
@@ -140,6 +133,5 @@ int view_choose(struct making *m)
 			making_tell(m, o->path, "%s", o->reason);
 		else
 			making_note(m, o->path, "%s%s%s", o->name, *o->name ? ": " : "", o->reason);
-	making_sort(m, "choose one by scope=");
-	return find_bytes(m);
+	return making_sort(m, "choose one by scope=") ? -ENOMEM : find_bytes(m);
 }

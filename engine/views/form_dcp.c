@@ -106,7 +106,8 @@ static void put_central(FILE *out, const struct member *m)
 	put(out, 0x02014b50, 4);
 	put(out, 45, 2);
 	put_common(out, m, is_large(m) ? 20 : 0);
-	put(out, 0, 2 + 2 + 2 + 4);
+	put(out, 0, 6); /* no comment, of the first disk, no attributes */
+	put(out, 0, 4);
 	put(out, m->at, 4); /* small: what is large comes last */
 	fputs(m->name, out);
 	put_extra(out, m);

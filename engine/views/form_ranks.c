@@ -6,6 +6,7 @@
  *
  *	match	a pattern of names (fnmatch)
  *	tp	the axis that the ranks of a layer share, in equal parts; left out: each has all
+ *	of	a number (numbers.h): that axis is so many equal parts, none of which is cut
  *	dp	the axis that the replicas share, as torch.chunk does, after tp; left out: each has all
  *	pp	"layer": the stage that the first number in its name falls into; "first", "last"; left
  *		out: each stage has it
@@ -24,6 +25,7 @@
 #include "engine/base/json.h"
 #include "engine/tensors/types.h"
 #include "engine/views/making.h"
+#include "engine/views/numbers.h"
 
 #define RULES_MAX   256
 #define ENTRIES_MAX 500000 /* tensors of all ranks: their memory is the daemon's */
@@ -39,7 +41,8 @@ struct shared {
 
 struct dealing {
 	struct making *m;
-	json_t *layout;
+	json_t *layout, *config;
+	struct numbers numbers;
 	struct shared *list;
 	size_t nr;
 	uint64_t nr_layers;
@@ -61,7 +64,7 @@ static bool is_axis(const json_t *value)
 
 static int check_rule(struct dealing *g, size_t nr, json_t *rule)
 {
-	static const char *const words[] = {"match", "tp", "dp", "pp", "about"};
+	static const char *const words[] = {"match", "tp", "of", "dp", "pp", "about"};
 	const char *key, *stage = json_get_text(rule, "pp", "layer");
 	json_t *value;
 
@@ -73,7 +76,8 @@ static int check_rule(struct dealing *g, size_t nr, json_t *rule)
 		while (i < ARRAY_SIZE(words) && strcmp(words[i], key) != 0)
 			i++;
 		if (i == ARRAY_SIZE(words))
-			return wrong(g, nr, "it has another word than match, tp, dp, pp and about");
+			return wrong(g, nr,
+				     "it has another word than match, tp, of, dp, pp and about");
 	}
 	if (!is_axis(json_object_get(rule, "tp")) || !is_axis(json_object_get(rule, "dp")))
 		return wrong(g, nr, "tp or dp is no axis");
@@ -134,6 +138,8 @@ static bool layer_of(const char *name, uint64_t *layer)
 
 static bool cannot(struct dealing *g, const struct view_tensor *t, const char *why)
 {
+	if (!view_spec_wants_name(&g->m->v->spec, t->name))
+		return false;
 	making_tell(g->m, t->name, "the layout %s: %s", g->m->v->spec.layout, why);
 	return false;
 }
@@ -143,7 +149,9 @@ static bool look_up(struct dealing *g, struct shared *s)
 {
 	const struct view_tensor *t = s->t;
 	const json_t *rule = rule_of(g, t->name);
+	uint64_t parts = g->m->v->spec.tp;
 	const char *stage;
+	char why[NUMBERS_WHY];
 
 	if (!rule)
 		return cannot(g, t, "no rule has it");
@@ -153,6 +161,11 @@ static bool look_up(struct dealing *g, struct shared *s)
 		return cannot(g, t, "it has no such axis");
 	if (s->tp >= 0 && t->shape[s->tp] % g->m->v->spec.tp)
 		return cannot(g, t, "the ranks cannot share its axis equally");
+	if (s->tp >= 0 && json_object_get(rule, "of") && g->m->v->spec.tp > 1 &&
+	    !number_of(&g->numbers, json_object_get(rule, "of"), &parts, why))
+		return cannot(g, t, why);
+	if (parts % g->m->v->spec.tp)
+		return cannot(g, t, "the ranks cannot share the parts of its axis equally");
 	stage = json_get_text(rule, "pp", "");
 	s->stage = !strcmp(stage, "layer")   ? LAYER_STAGE
 		   : !strcmp(stage, "first") ? FIRST_STAGE
@@ -275,6 +288,23 @@ static int add_rank(struct dealing *g, unsigned rank, const struct view_tensor *
 	return safetensors_file(g->m, &g->m->v->files[g->m->v->nr_files++], name, list, nr);
 }
 
+/* Now that all layers are counted: leaves out what is not asked for, or has no stage. */
+static void drop_some(struct dealing *g)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < g->nr; i++) {
+		const struct shared *s = &g->list[i];
+
+		if (s->stage == LAYER_STAGE && g->nr_layers % g->m->v->spec.pp)
+			cannot(g, s->t, "the stages cannot share the layers equally");
+		else if (view_spec_wants_name(&g->m->v->spec, s->t->name))
+			g->list[nr++] = *s;
+	}
+	g->nr = nr;
+	g->m->v->nr_tensors = nr;
+}
+
 static int deal(struct dealing *g)
 {
 	const struct view_spec *spec = &g->m->v->spec;
@@ -292,16 +322,12 @@ static int deal(struct dealing *g)
 			"%u ranks of %zu tensors are too many at once: choose by only=", ranks,
 			g->m->nr);
 	for (size_t i = 0; i < g->m->nr && !err; i++) {
-		struct shared *s = &g->list[g->nr];
-
-		*s = (struct shared){.t = &g->m->tensors[i]};
-		if (!look_up(g, s)) {
-			g->m->v->nr_tensors--;
-			continue;
-		}
-		err = make_slices(g, s);
-		g->nr++;
+		g->list[g->nr] = (struct shared){.t = &g->m->tensors[i]};
+		g->nr += look_up(g, &g->list[g->nr]);
 	}
+	drop_some(g);
+	for (size_t i = 0; i < g->nr && !err; i++)
+		err = make_slices(g, &g->list[i]);
 	for (unsigned rank = 0; rank < ranks && !err; rank++)
 		err = add_rank(g, rank, list);
 	return err;
@@ -313,8 +339,12 @@ int view_form_ranks(struct making *m)
 	int err = making_json(m, m->v->spec.layout, "layout", false, &g.layout);
 
 	if (!err)
+		err = making_json(m, "config", "file", true, &g.config);
+	g.numbers.config = g.config;
+	if (!err)
 		err = deal(&g);
 	json_decref(g.layout);
+	json_decref(g.config);
 	free(g.list);
 	return err;
 }

@@ -13,6 +13,7 @@ struct making {
 	const struct view_beside *beside;
 	char *error;		     /* SPEC_WHY_MAX: why there is no such view */
 	FILE *why;		     /* the text of view.why */
+	size_t why_size;	     /* at most, so far */
 	struct view_tensor *tensors; /* malloced; by name */
 	size_t nr;
 };
@@ -38,8 +39,11 @@ int making_refuse(struct making *m, const char *format, ...) __attribute__((form
  */
 int making_json(struct making *m, const char *name, const char *what, bool optional, json_t **out);
 
-/* Sorts the tensors by name. Of several with one name none is shown: @way says what to do. */
-void making_sort(struct making *m, const char *way);
+/* Sorts the tensors by name. Several with one name become one, whose problem is that: @way out. */
+int making_sort(struct making *m, const char *way);
+
+/* Why no tensor can have that name in a file; NULL: one can. */
+const char *making_name_problem(const char *name);
 
 /* The steps. 0, or an error as of view_create. */
 int view_choose(struct making *m);

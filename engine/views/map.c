@@ -39,7 +39,7 @@
 #define CUT_MAX	  8
 #define AXES_MAX  (TYPE_DIMS + CUT_MAX)
 #define NAME_LEN  1024
-#define MADE_MAX  300000 /* tensors: their memory is the daemon's */
+#define MADE_MAX  300000 /* tensors and parts of them: their memory is the daemon's */
 
 struct rule {
 	const char *from[FROM_MAX];
@@ -60,7 +60,7 @@ struct mapping {
 	json_t *map, *config;
 	struct numbers numbers;
 	struct view_tensor *from; /* the tensors before the map */
-	size_t nr_from, room;
+	size_t nr_from, room, made;
 	bool *used;
 	struct rule rule;
 	size_t nr_rule;
@@ -208,10 +208,13 @@ struct target {
 	uint64_t cut[CUT_MAX]; /* after join */
 };
 
-/* Says why the tensor @name cannot be made, if it is asked for. */
+/*
+ * Says why the tensor @name cannot be made, if it is asked for. A name with words in it stands for
+ * several.
+ */
 static bool cannot(struct mapping *g, const char *name, const char *why)
 {
-	if (!view_spec_wants_name(&g->m->v->spec, name))
+	if (!strchr(name, '{') && !view_spec_wants_name(&g->m->v->spec, name))
 		return false;
 	making_tell(g->m, name, "the map %s, rule %zu: %s", g->m->v->spec.map, g->nr_rule, why);
 	return false;
@@ -299,8 +302,9 @@ static bool join_pieces(struct mapping *g, const char *name, struct target *x)
 	memcpy(x->cut, x->list[0].cut, sizeof(x->cut));
 	for (unsigned k = 1; k < r->nr_from; k++)
 		for (unsigned i = 0; i < r->nr_cut; i++)
-			if ((json_int_t)i == r->join)
-				x->cut[i] += x->list[k].cut[i];
+			if ((json_int_t)i == r->join &&
+			    !__builtin_add_overflow(x->cut[i], x->list[k].cut[i], &x->cut[i]))
+				continue;
 			else if (x->cut[i] != x->list[k].cut[i])
 				return cannot(g, name, "what it joins has different lengths");
 	return true;
@@ -374,13 +378,18 @@ static bool only_renames(const struct rule *r, const struct target *x)
 static int make_tensor(struct mapping *g, const char *name, const struct target *x)
 {
 	const struct view_tensor *first = x->list[0].t;
-	struct view_tensor *t = add_tensor(g);
+	struct view_tensor *t;
 	struct array *a = NULL;
 	uint64_t *shape;
-	int err = t ? 0 : -ENOMEM;
+	int err = 0;
 
-	if (err)
-		return err;
+	if (making_name_problem(name)) {
+		cannot(g, name, making_name_problem(name));
+		return 0;
+	}
+	t = add_tensor(g);
+	if (!t)
+		return -ENOMEM;
 	*t = *first;
 	t->name = making_text(g->m, name);
 	if (only_renames(&g->rule, x))
@@ -416,6 +425,10 @@ static int make_one(struct mapping *g, const char *name, struct target *x, uint6
 
 	if (count(g)) {
 		cannot(g, name, g->rule.why);
+		return 0;
+	}
+	if (first->ndim == skip && (g->rule.nr_cut > 1 || g->rule.take || g->rule.nr_from > 1)) {
+		cannot(g, name, "it has no axis that could be cut, taken from or joined");
 		return 0;
 	}
 	x->ndim = first->ndim - skip;
@@ -462,17 +475,18 @@ static int by_name(const void *key, const void *tensor)
 static bool find_others(struct mapping *g, const char *name, const struct called *called,
 			struct target *x)
 {
-	char other[NAME_LEN], why[NAME_LEN + 64];
+	char other[NAME_LEN] = "", why[NAME_LEN + 64];
 
 	for (unsigned k = 1; k < g->rule.nr_from; k++) {
 		const struct view_tensor *t = NULL;
 
 		if (pattern_fill(g->rule.from[k], called, other, sizeof(other)))
 			t = bsearch(other, g->from, g->nr_from, sizeof(*t), by_name);
-		snprintf(why, sizeof(why), "there is no '%s' that can be shown",
-			 t ? "" : g->rule.from[k]);
+		snprintf(why, sizeof(why), "there is no '%s' that can be shown", other);
 		if (!t)
 			return cannot(g, name, why);
+		if (t->problem)
+			return cannot(g, name, t->problem);
 		if (!alike(&g->rule, x->list[0].t, t))
 			return cannot(g, name, "what it joins has other types or lengths");
 		g->used[t - g->from] = true;
@@ -490,21 +504,27 @@ static int apply_to(struct mapping *g, const struct view_tensor *first, struct c
 	int err = 0;
 
 	g->used[first - g->from] = true;
-	if ((r->unstack && !first->ndim) || !find_others(g, first->name, called, &x)) {
-		if (r->unstack && !first->ndim)
-			cannot(g, first->name, "it has no axis to unstack");
+	/* What it would be called, or something of the kind. */
+	if (r->unstack || !pattern_fill(r->to, called, name, sizeof(name)))
+		snprintf(name, sizeof(name), "%s", r->to);
+	if (first->problem || (r->unstack && !first->ndim)) {
+		cannot(g, name, first->problem ? first->problem : "it has no axis to unstack");
 		return 0;
 	}
+	if (!find_others(g, name, called, &x))
+		return 0;
 	for (uint64_t i = 0; i < nr && !err; i++) {
 		struct called now = *called;
 
 		snprintf(place, sizeof(place), "%" PRIu64, i);
-		if (g->m->nr == MADE_MAX)
+		g->made += r->nr_from * r->nr_cut;
+		if (g->made > MADE_MAX)
 			return making_refuse(g->m, "the map %s makes too many tensors",
 					     g->m->v->spec.map);
 		if ((r->unstack && !pattern_call(&now, r->unstack, place)) ||
 		    !pattern_fill(r->to, &now, name, sizeof(name)))
-			return wrong(g, "a word of to is not in from, or the name is too long");
+			return wrong(g,
+				     "a word of to is not in from, or a name is longer than 1023");
 		err = make_one(g, name, &x, i);
 	}
 	return err;
@@ -537,14 +557,40 @@ static bool is_dropped(const json_t *drop, const char *name)
 	return false;
 }
 
+/* What is wrong beside the rules; NULL: nothing. */
+static const char *problem_of_map(json_t *map)
+{
+	const json_t *drop = json_object_get(map, "drop"),
+		     *numbers = json_object_get(map, "numbers");
+	const char *key;
+	json_t *value;
+	size_t i;
+
+	json_object_foreach (map, key, value)
+		if (strcmp(key, "tensors") && strcmp(key, "drop") && strcmp(key, "numbers") &&
+		    strcmp(key, "about"))
+			return "it has another word than tensors, numbers, drop and about";
+	if (numbers && !json_is_object(numbers))
+		return "numbers is no object";
+	if (drop && !json_is_array(drop))
+		return "drop is no list of patterns";
+	json_array_foreach (drop, i, value)
+		if (!json_is_string(value))
+			return "drop is no list of patterns";
+	return NULL;
+}
+
 static int apply(struct mapping *g)
 {
 	const json_t *rules = json_object_get(g->map, "tensors");
 	const json_t *drop = json_object_get(g->map, "drop");
+	const char *problem = problem_of_map(g->map);
 	json_t *one;
 	size_t i;
 	int err = 0;
 
+	if (problem)
+		return making_refuse(g->m, "the map %s: %s", g->m->v->spec.map, problem);
 	if (!json_is_array(rules) || !json_array_size(rules) || json_array_size(rules) > RULES_MAX)
 		return making_refuse(g->m, "the map %s: tensors is no list of 1 to 256 rules",
 				     g->m->v->spec.map);
@@ -588,10 +634,10 @@ int view_map(struct making *m)
 	m->nr = 0;
 	if (!err)
 		err = g.used ? apply(&g) : -ENOMEM;
-	if (!err) {
+	if (!err && !*m->v->spec.layout)
 		choose_names(m);
-		making_sort(m, "the map gives it to more than one");
-	}
+	if (!err)
+		err = making_sort(m, "the map gives it to more than one");
 	json_decref(g.map);
 	json_decref(g.config);
 	free(g.used);

@@ -60,18 +60,21 @@ static bool match(const char *pattern, const char *name, struct called *c)
 	for (size_t len = 1; name[len - 1] && name[len - 1] != '.'; len++) {
 		struct called tried = *c;
 
+		if (++tried.steps > NAMES_STEPS)
+			return false;
 		if (call(&tried, pattern + 1, (size_t)(end - pattern - 1), name, len) &&
 		    match(end + 1, name + len, &tried)) {
 			*c = tried;
 			return true;
 		}
+		c->steps = tried.steps;
 	}
 	return false;
 }
 
 bool pattern_matches(const char *pattern, const char *name, struct called *called)
 {
-	called->nr = 0;
+	called->nr = called->steps = 0;
 	return match(pattern, name, called);
 }
 

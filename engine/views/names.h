@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #define NAMES_CALLED 8
+#define NAMES_STEPS  10000 /* a name that takes more to compare is not of the pattern */
 
 /* What was called so in a name; keys and texts lie in the pattern and the name. */
 struct called {
@@ -18,6 +19,7 @@ struct called {
 		size_t key_len, len;
 	} list[NAMES_CALLED];
 	unsigned nr;
+	unsigned steps; /* private */
 };
 
 /* True if each '{' has its '}', with a word between them, and there are no more than fit. */

@@ -112,6 +112,8 @@ static bool value_of(const struct numbers *n, const json_t *text, uint64_t *valu
 		return true;
 	}
 	r.text = r.at = json_is_string(text) ? json_string_value(text) : "";
+	if (!json_is_string(text))
+		return fail(&r, "a number is 8, or a text such as 'heads / 2'%.0s%.0s", "");
 	if (depth > DEPTH_MAX)
 		return fail(&r, "numbers of the map are said by each other%.0s: '%.80s'", "");
 	if (strlen(r.text) >= TEXT_MAX)

@@ -12,7 +12,8 @@
 #include "engine/base/spelling.h"
 #include "engine/tensors/tree.h"
 
-#define MASTER "fp32."
+#define MASTER	   "fp32."
+#define FORM_GIVEN (1u << 31)
 
 enum key {
 	KEY_PART,
@@ -172,13 +173,17 @@ static int take_value(struct view_spec *s, enum key key, const char *value, char
 	}
 }
 
-static int take(struct view_spec *s, char *word, char why[SPEC_WHY_MAX])
+/* @given: a bit for each word that came before; the highest: a form. */
+static int take(struct view_spec *s, char *word, unsigned *given, char why[SPEC_WHY_MAX])
 {
 	char *value = strchr(word, '=');
 	int i;
 
 	if (!value) {
 		i = find(word, forms, ARRAY_SIZE(forms), "form", why);
+		if (i >= 0 && *given & FORM_GIVEN)
+			return bad(why, "'%s' is a second form", word);
+		*given |= FORM_GIVEN;
 		s->form = i < 0 ? s->form : (enum spec_form)i;
 		return i < 0 ? -EINVAL : 0;
 	}
@@ -188,6 +193,9 @@ static int take(struct view_spec *s, char *word, char why[SPEC_WHY_MAX])
 		return -EINVAL;
 	if (!*value)
 		return bad(why, "%s= has no value", word);
+	if (i != KEY_ONLY && *given & 1u << i)
+		return bad(why, "%s= is given twice", word);
+	*given |= 1u << i;
 	return take_value(s, (enum key)i, value, why);
 }
 
@@ -216,6 +224,7 @@ int view_spec_parse(struct view_spec *s, const char *text, char why[SPEC_WHY_MAX
 {
 	size_t len = strlen(text);
 	char *word, *next;
+	unsigned given = 0;
 	int err = 0;
 
 	*s = (struct view_spec){.part = PART_MODEL,
@@ -234,7 +243,7 @@ int view_spec_parse(struct view_spec *s, const char *text, char why[SPEC_WHY_MAX
 		next = strchr(word, ',');
 		if (next)
 			*next++ = '\0';
-		err = take(s, word, why);
+		err = take(s, word, &given, why);
 	}
 	return err ? err : check(s, why);
 }

@@ -8,12 +8,15 @@
 #include "engine/views/making.h"
 #include "engine/views/round.h"
 
+#define ARRAY_BYTES 256 /* of an array and its parts, about */
+
 /* --- making --- */
 
 static int round_all(struct making *m)
 {
 	int err = 0;
 
+	making_note(m, "all", "F64, F32 and F16 are rounded to BF16, to nearest, ties to even");
 	for (size_t i = 0; i < m->nr && !err; i++) {
 		struct view_tensor *t = &m->tensors[i];
 		struct array *rounded = NULL;
@@ -39,11 +42,11 @@ static int keep_tensors(struct making *m)
 {
 	struct view_tensor *kept = making_alloc(m, (m->nr + 1) * sizeof(*kept));
 
-	if (!kept)
-		return -ENOMEM;
-	if (m->nr)
+	if (kept && m->nr)
 		memcpy(kept, m->tensors, m->nr * sizeof(*kept));
 	free(m->tensors);
+	if (!kept)
+		return -ENOMEM;
 	m->tensors = kept;
 	m->v->nr_tensors = m->nr;
 	return 0;
@@ -62,6 +65,19 @@ static int form(struct making *m)
 	return err;
 }
 
+/* What the map has not used is no matter; without a map all is asked for. */
+static void drop_problems(struct making *m)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < m->nr; i++)
+		if (m->tensors[i].problem)
+			making_tell(m, m->tensors[i].name, "%s", m->tensors[i].problem);
+		else
+			m->tensors[nr++] = m->tensors[i];
+	m->nr = nr;
+}
+
 static int make(struct making *m)
 {
 	struct view *v = m->v;
@@ -69,6 +85,8 @@ static int make(struct making *m)
 
 	if (!err && *v->spec.map)
 		err = view_map(m);
+	if (!err)
+		drop_problems(m);
 	if (!err && v->spec.bf16)
 		err = round_all(m);
 	if (err) {
@@ -76,7 +94,10 @@ static int make(struct making *m)
 		return err;
 	}
 	err = keep_tensors(m);
-	return err ? err : form(m);
+	if (!err)
+		err = form(m);
+	v->bytes += v->arrays.nr * ARRAY_BYTES + m->why_size;
+	return err;
 }
 
 int view_create(struct view **out, struct index *ix, const char *spec,
@@ -98,6 +119,10 @@ int view_create(struct view **out, struct index *ix, const char *spec,
 		err = m.why ? make(&m) : -ENOMEM;
 		if (m.why && fclose(m.why) && !err)
 			err = -ENOMEM;
+		if (err == -EFBIG)
+			err = making_refuse(
+				&m, "a header would be longer than 100 MB, which safetensors "
+				    "does not read: choose by only= or max=");
 	}
 	if (err) {
 		view_destroy(v);
@@ -136,11 +161,13 @@ int view_find(const struct view *v, const char *name)
 int view_each_path(const struct view *v, size_t file, int (*one)(void *arg, size_t path), void *arg)
 {
 	const struct view_file *f = &v->files[file];
-	int err = 0;
+	bool *seen = calloc(v->arrays.nr + 1, sizeof(*seen));
+	int err = seen ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < f->nr && !err; i++)
 		if (f->segments[i].tensor)
-			err = array_each_path(f->segments[i].tensor->array, one, arg);
+			err = array_each_path(f->segments[i].tensor->array, seen, one, arg);
+	free(seen);
 	return err;
 }
 

@@ -31,6 +31,7 @@ struct view_tensor {
 	const uint64_t *shape;
 	uint64_t bytes;
 	const struct array *array;    /* NULL: it has no bytes */
+	const char *problem;	      /* why it cannot be shown; NULL when it is */
 	const struct index_tensor *t; /* which it was; NULL: a map has made it of several */
 };
 
@@ -55,6 +56,7 @@ struct view {
 	struct view_spec spec;
 	struct arrays arrays;
 	size_t nr_tensors;	 /* that are shown; slices of one are one */
+	size_t bytes;		 /* of memory, beside the index, at least */
 	struct view_file *files; /* by name */
 	size_t nr_files;
 	/*
@@ -79,8 +81,7 @@ struct view_beside {
 
 /*
  * Makes the view of the checkpoint that @ix describes, which it takes over, also if it fails. 0;
- * -EINVAL with @why: the spec, or a file that it names, is wrong; -EFBIG: a header would be too
- * long; -ENOMEM.
+ * -EINVAL with @why: the spec, or a file that it names, is wrong; -ENOMEM.
  */
 int view_create(struct view **out, struct index *ix, const char *spec,
 		const struct view_beside *beside, char why[SPEC_WHY_MAX]);

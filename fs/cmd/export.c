@@ -106,7 +106,12 @@ static bool make_view(struct export *x)
 		fail_verb(x->json, err, text);
 		return false;
 	}
-	err = view_create(&x->view, ix, x->beside.spec, &beside, why);
+	if (export_assets_problem(&x->beside, why))
+		err = -EINVAL;
+	if (err)
+		index_destroy(ix);
+	else
+		err = view_create(&x->view, ix, x->beside.spec, &beside, why);
 	if (!err)
 		err = view_files_init(&x->files, x->view, &files_ops, x);
 	if (err) {
@@ -183,8 +188,9 @@ static int make_key(struct export *x, char *key, size_t size)
 	for (size_t i = 0; i < x->view->nr_paths && !err; i++)
 		err = add_state(state, x->tree.dir, x->view->paths[i]);
 	if (!err)
-		snprintf(key, size, "%s\n%s\n%016llx\n%zu\n", x->unit, x->beside.spec,
-			 (unsigned long long)XXH3_64bits_digest(state), x->view->nr_files);
+		snprintf(key, size, "%s\n%s\n%016llx\n%016llx\n%zu\n", x->unit, x->beside.spec,
+			 (unsigned long long)XXH3_64bits_digest(state),
+			 (unsigned long long)x->beside.state, x->view->nr_files);
 	XXH3_freeState(state);
 	return err;
 }
@@ -408,11 +414,11 @@ static int write_files(struct export *x)
 	for (size_t i = 0; i < x->view->nr_files; i++)
 		x->total += x->view->files[i].size;
 	x->progress = progress_line_start(x->json);
+	if (!err)
+		err = copy_assets(x); /* few: what is wrong with them is known early */
 	for (size_t i = 0; i < x->view->nr_files && !err; i++)
 		err = write_file(x, i);
 	progress_line_end(&x->progress);
-	if (!err)
-		err = copy_assets(x);
 	return err ? err : give_name(x);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "engine/base/cleanup.h"
 #include "fs/view_assets.h"
@@ -32,35 +33,48 @@ static int open_nearest(int unit, const char *name, int flags)
 	return fd >= 0 ? fd : fd == -1 ? -ENOENT : fd;
 }
 
+const char *export_assets_problem(const struct export_beside *b, char why[SPEC_WHY_MAX])
+{
+	bool ignored;
+	int fd = export_assets(b, &ignored);
+
+	if (fd >= 0) {
+		close(fd);
+		return NULL;
+	}
+	snprintf(why, SPEC_WHY_MAX, "its directory of assets cannot be opened: %s", strerror(-fd));
+	return why;
+}
+
 int export_assets(const struct export_beside *b, bool *own)
 {
 	struct view_spec spec;
 	char why[SPEC_WHY_MAX];
 	int fd;
 
-	*own = false;
+	*own = true;
 	if (b->assets) {
+		*own = false;
 		fd = open(b->assets, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		return fd < 0 ? -errno : fd;
 	}
 	if (!view_spec_parse(&spec, b->spec, why) && *spec.assets)
 		return open_nearest(b->unit, spec.assets, O_DIRECTORY);
-	*own = true;
 	fd = openat(b->unit, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
 static int open_for(const struct export_beside *b, const char *name)
 {
-	bool ignored;
+	bool own;
 	int dir, fd;
 
 	if (!view_asset_is(name))
 		return open_nearest(b->unit, name, 0);
-	dir = export_assets(b, &ignored);
+	dir = export_assets(b, &own);
 	if (dir < 0)
 		return dir;
-	fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | (own ? O_NOFOLLOW : 0));
 	fd = fd < 0 ? -errno : fd;
 	close(dir);
 	return fd;
@@ -68,7 +82,8 @@ static int open_for(const struct export_beside *b, const char *name)
 
 int export_read_beside(void *beside, const char *name, char **text)
 {
-	int fd = open_for(beside, name), err = 0;
+	struct export_beside *b = beside;
+	int fd = open_for(b, name), err = 0;
 	struct stat st;
 	ssize_t n = 0;
 
@@ -88,6 +103,8 @@ int export_read_beside(void *beside, const char *name, char **text)
 	if (err) {
 		free(*text);
 		*text = NULL;
+	} else {
+		b->state = XXH3_64bits_withSeed(*text, strlen(*text), b->state + 1);
 	}
 	return err;
 }

@@ -114,9 +114,13 @@ static int read_map(void *arg, const char *name, char **text)
 
 		while (length % half)
 			half--;
-		fprintf(out, "%s{\"from\": \"%s\", \"to\": \"%s\", \"dim\": %u, ", i ? ", " : "",
+		fprintf(out, "%s{\"from\": \"%s\", \"to\": \"%s\", \"dim\": %u", i ? ", " : "",
 			t->name, t->name, dim);
-		fprintf(out, "\"cut\": [%" PRIu64 ", null], \"order\": [1, 0]}", half);
+		if (!t->ndim) {
+			fputc('}', out);
+			continue;
+		}
+		fprintf(out, ", \"cut\": [%" PRIu64 ", null], \"order\": [1, 0]}", half);
 	}
 	fprintf(out, "]}");
 	fclose(out);

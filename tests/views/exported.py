@@ -165,7 +165,7 @@ status, out, err = export("hole/.view/scope=two.pt", "new")
 assert status == 0 and sorted(read("new")) == ["model.a", "model.b", "model.c"], err
 
 # Cut short at any point, the same command goes on: what is whole is not written again.
-many = {f"w{n}": tensor(data, [4], n) for n in range(8)}
+many = {f"weight_{n}" + "_of_a_layer" * 10: tensor(data, [4], n) for n in range(8)}
 os.mkdir("many")
 torch_save(many, "many/all.pt")
 assert export("many/.view/max=16", "all")[0] == 0
@@ -178,9 +178,11 @@ os.close(held)
 limit = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", CKPTFS, "export", "many/.view/max=16", "again"]
 assert subprocess.run(limit, capture_output=True).returncode != 0
 assert not os.path.exists("again")
-# The files that were written before the failure are not of what is there now.
-status, out, err = export("--assets", "nowhere", "many/.view/max=16", "again")
-assert status == 1 and len(os.listdir(".again.part")) > 8, err
+# The files that were written before the failure are not of what is there now. (The last one, the
+# index, is larger than the others.)
+limit[2] = 'ulimit -f 2; exec "$@"'
+assert subprocess.run(limit, capture_output=True).returncode != 0
+assert len(os.listdir(".again.part")) > 8
 with open("many/all.pt", "r+b") as file:
     whole = file.read()
     file.seek(whole.index(data.data))
@@ -189,4 +191,25 @@ assert export("many/.view/max=16", "new_all")[0] == 0 and read("new_all") != rea
 status, out, err = export("many/.view/max=16", "again")
 assert status == 0 and read("again") == read("new_all"), err
 assert sorted(os.listdir("again")) == sorted(os.listdir("all"))
+# So it is with a map and config.json that have changed since.
+limit[-2:] = ["many/.view/max=16,map=m", "mapped"]
+for to in ("x{n}", "y{n}"):
+    with open("m.json", "w", encoding="utf-8") as file:
+        rule = {"from": "weight_{n}" + "_of_a_layer" * 10, "to": to + "_of_a_layer" * 10}
+        json.dump({"tensors": [rule]}, file)
+    if to == "x{n}":
+        assert subprocess.run(limit, capture_output=True).returncode != 0
+        assert len(os.listdir(".mapped.part")) > 8
+status, out, err = export("many/.view/max=16,map=m", "mapped")
+assert status == 0 and all(name.startswith("y{n}"[:1]) for name in read("mapped")), err
 assert not [name for name in os.listdir(".") if name.endswith(".part")]
+
+# What is wrong with assets is said before anything is written; no link in them is followed.
+status, out, err = export("--assets", "nowhere", "many", "fresh")
+assert status == 1 and "directory of assets cannot be opened" in err, err
+status, out, err = export("many/.view/assets=nowhere", "fresh")
+assert status == 1 and "directory of assets cannot be opened" in err, err
+os.mkdir("many/tok")
+os.symlink("/etc/hostname", "many/tok/tokenizer.json")
+status, out, err = export("many/.view/assets=tok", "fresh")
+assert status == 1 and not os.path.exists("fresh"), err

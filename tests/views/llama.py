@@ -216,7 +216,7 @@ def check(view):
 
 def check_slices(unit):
     """For two ranks of tensor parallelism, two stages and two replicas: as torch cuts them."""
-    view = unit + "/.view/strip=model.,layout=llama,tp=2,pp=2,dp=2"
+    view = unit + "/.view/strip=model.,assets=llama,layout=llama,tp=2,pp=2,dp=2"
     for rank in range(8):
         tp, stage = rank % 2, rank // 4
         found = load_file(f"{view}/rank-{rank:05}.safetensors")

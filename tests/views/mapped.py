@@ -199,6 +199,7 @@ def random_layout(draw, arrays):
                 layers[name] = int(number)
         rules.append(rule)
     nr_layers = max(layers.values(), default=0) + 1
+    pp = 1 if nr_layers % pp else pp
     ranks = []
     for rank in range(tp * pp * dp):
         mine = {}
@@ -316,11 +317,54 @@ for text, why in (
     ({"tensors": [dict(RULE, **{"from": ["a.{n}.w", "b"]})]}, "other types or lengths"),
     ({"tensors": [{"from": "b", "to": "x", "unstack": "n"}]}, "no axis to unstack"),
     ({"tensors": [RULE]}, "b: no rule of the map bad has it"),
+    ({"tensors": [dict(RULE, cut=[2.0, None])]}, "a number is 8, or a text"),
+    ({"tensors": [{"from": "b", "to": "x", "take": [0, 0, 1]}]}, "no axis that could be cut"),
+    ({"tensors": [dict(RULE, to="__metadata__")]}, "keeps that name for itself"),
+    ({"tensors": [RULE], "dorp": []}, "another word than tensors, numbers"),
+    ({"tensors": [RULE], "drop": "b"}, "drop is no list"),
+    ({"tensors": [RULE], "numbers": [1]}, "numbers is no object"),
+    ({"tensors": [dict(RULE, to="x" * 1100)]}, "is longer than 1023"),
     ({"tensors": [RULE, {"from": "b", "to": "x"}]}, "2 tensors have this name"),
 ):
     put("bad.json", text)
     said = export("run/step-1", "map=bad", status=1)
     assert why in said, (text, said)
+# Of a target that only= asks for, a source is missing.
+put("bad.json", {"tensors": [{"from": ["a.7.w", "c"], "to": "t.x"}, {"from": "b", "to": "t.z"}]})
+assert "t.x: the map bad" in export("run/step-1", "map=bad,only=t.*", status=1)
+# What the map does not use is no matter. An unusable config.json is none until a number is wanted.
+put("run/step-1/config.json", '{"a": NaN, "a": 1}')
+put("bad.json", {"tensors": [RULE], "drop": ["b"]})
+export("run/step-1", "map=bad")
+put("bad.json", {"tensors": [dict(RULE, cut=["a", None])], "drop": ["b"]})
+assert "'a' is neither in config.json" in export("run/step-1", "map=bad", status=1)
+put("run/step-1/config.json", {})
+# What would take for ever, or all memory, is refused.
+os.mkdir("hostile")
+save("hostile/model.safetensors", {"a" * 200: one, "b": one})
+put("bad.json", {"tensors": [{"from": "{a}{b}{c}{d}{e}{f}{g}{h}.X", "to": "x"}], "drop": ["*"]})
+export("hostile", "map=bad", status=1)
+header = b'{"a":{"dtype":"U8","shape":[1099511627776,0],"data_offsets":[0,0]}}'
+with open("hostile/model.safetensors", "wb") as file:
+    file.write(struct.pack("<Q", len(header)) + header)
+for more in ({}, {"dim": 3}, {"from": ["a"] * 64}):
+    put("bad.json", {"tensors": [{"from": "a", "to": "x.{n}", "unstack": "n"} | more]})
+    assert "makes too many tensors" in export("hostile", "map=bad,only=b", status=1)
+# A transposition inside a row reads each row once, not each element.
+big = Array([64, 4096], range(64 * 4096))
+shutil.rmtree("unit")
+os.mkdir("unit")
+save("unit/model.safetensors", {"w": big})
+put(
+    "unit/m.json",
+    {"tensors": [{"from": "w", "to": "w", "dim": 1, "cut": [64, None], "order": [1, 0]}]},
+)
+export("unit", "map=m")
+turned = read("out/model.safetensors")["w"]
+assert all(
+    turned.at((5, a * 64 + b)) == big.at((5, b * 64 + a)) for a in range(64) for b in range(64)
+)
+
 assert "there is no map nowhere.json" in export("run/step-1", "map=nowhere", status=1)
 assert "megatron-llama" in export("run/step-1", "map=nowhere", status=1)
 for text, why in (
@@ -333,6 +377,8 @@ for text, why in (
     ({"tensors": [{"match": "*", "tp": 0}]}, "b: the layout bad: it has no such axis"),
     ({"tensors": [{"match": "*", "pp": "layer"}]}, "has no number of a layer"),
     ({"tensors": [{"match": "a*", "tp": 1}, {"match": "b"}]}, "cannot share its axis equally"),
+    ({"tensors": [{"match": "a*", "tp": 0, "of": 1}]}, "cannot share the parts of its axis"),
+    ({"tensors": [{"match": "a*", "tp": 0, "of": "x"}]}, "'x' is neither in config.json"),
 ):
     put("bad.json", text)
     said = export("run/step-1", "layout=bad,tp=2", status=1)
@@ -346,6 +392,8 @@ for spec, why in (
     ("layout=llama,tp=4096,dp=2", "more than 4096"),
     ("map=.x", "no name of a file"),
     ("n=2", "n= is for dcp"),
+    ("npy,dcp", "'dcp' is a second form"),
+    ("max=1,max=2", "max= is given twice"),
 ):
     assert why in export("run/step-1", spec, status=1), spec
 

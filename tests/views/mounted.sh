@@ -68,6 +68,13 @@ expect_ok "$CKPTFS" export "$MNT/step-1/.view/npy" "$TEST_TMP/npy"
 for file in "$TEST_TMP"/npy/*.npy; do
 	expect_ok cmp "$file" "$VIEW/npy/${file##*/}"
 done
+# A view that was listed before a change is listed after it, whatever the kernel remembers.
+for n in {1..10}; do
+	echo '{"tensors": [{"from": "model.{n}.weight", "to": "'"$n"'.{n}"}], "drop": ["*"]}' >"$MNT/turned.json"
+	expect_ok ls "$MAPPED"
+done
+run ls "$VIEW/assets=nowhere"
+assert_contains "$(cat "$VIEW/why")" "there is no directory nowhere"
 run ls "$VIEW/map=turnde"
 assert_contains "$(cat "$VIEW/why")" "there is no map turnde.json"
 
@@ -110,9 +117,18 @@ wait_until 20 is_anew
 expect_ok cat "$MNT/foreign/.view/part=all,scope=twice.pt/$FILE"
 
 # A shape that no file says is sure in what was committed; elsewhere a part may be missing.
-cp -r "$TEST_TMP/dcp_hugging_face/tree" "$MNT/parts"
-expect_ok "$CKPTFS" commit "$MNT/parts"
-expect_ok "$CKPTFS" wait "$MNT/parts"
+mkdir "$MNT/parts" "$MNT/copied"
+rank=0
+for file in "$TEST_TMP"/dcp_hugging_face/tree/*; do
+	RANK=$rank WORLD_SIZE=2 cp "$file" "$MNT/parts"
+	cp "$file" "$MNT/copied"
+	rank=1
+done
+for name in parts copied; do
+	expect_ok "$CKPTFS" commit "$MNT/$name"
+	expect_ok "$CKPTFS" wait "$MNT/$name"
+done
+assert_contains "$(cat "$MNT/copied/.view/safetensors/why")" "no file says its shape"
 cp -r "$TEST_TMP/dcp_hugging_face/tree" "$BACK/others"
 expect_ok "$CKPTFS" tensors "$MNT/parts/.view/safetensors"
 assert_contains "$OUT" ": complete"
@@ -185,6 +201,12 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	expect_fail as_user 1234 cat "$MNT/step-3/.view/safetensors/$FILE"
 	assert_contains "$OUT" "Permission denied"
 	expect_ok cat "$MNT/step-3/.view/safetensors/$FILE"
+	# A map that only root may read is of use to nobody else, though root has used it.
+	cp "$MNT/turned.json" "$MNT/secret.json"
+	chmod 600 "$MNT/secret.json"
+	expect_ok ls "$MNT/step-3/.view/map=secret"
+	expect_fail as_user 1234 ls "$MNT/step-3/.view/map=secret"
+	expect_ok as_user 1234 ls "$MNT/step-3/.view/map=turned"
 	chmod 700 "$BACK/step-3"
 	expect_fail as_user 1234 ls "$MNT/step-3/.view/"
 	expect_fail as_user 1234 cat "$MNT/step-3/.view/why"

@@ -9,6 +9,7 @@ import collections
 import concurrent.futures
 import contextlib
 import errno
+import functools
 import json
 import math
 import os
@@ -221,7 +222,7 @@ def _read_into(reader: _Reader, stored: dict[str, Stored], into: Mapping[str, An
             reader.add(name, one, place, None)
             continue
         memory = torch.empty(one.shape, dtype=one.dtype, device="cpu")
-        reader.add(name, one, memory, lambda place=place, memory=memory: place.copy_(memory))
+        reader.add(name, one, memory, functools.partial(place.copy_, memory))
 
 
 def _read_new(reader: _Reader, stored: dict[str, Stored], device: Any) -> dict[str, Any]:
@@ -232,7 +233,7 @@ def _read_new(reader: _Reader, stored: dict[str, Stored], device: Any) -> dict[s
 
     for name, one in stored.items():
         found[name] = memory = torch.empty(one.shape, dtype=one.dtype, device="cpu")
-        then = None if device is None else lambda name=name, memory=memory: move(name, memory)
+        then = None if device is None else functools.partial(move, name, memory)
         reader.add(name, one, memory, then)
         del memory
     return found
