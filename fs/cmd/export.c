@@ -367,10 +367,18 @@ static int copy_asset(struct export *x, int from, bool own, const char *name)
 	int flags = own ? O_NOFOLLOW : 0, out, err = 0;
 	int in = openat(from, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags);
 	char buf[65536];
+	struct stat st;
 	ssize_t n;
 
+	if (in < 0 && errno != ENOENT)
+		return -errno;
+	unlinkat(x->dir, name, 0); /* of an export before */
 	if (in < 0)
-		return errno == ENOENT ? 0 : -errno;
+		return 0;
+	if (fstat(in, &st) || !S_ISREG(st.st_mode)) {
+		close(in);
+		return -EINVAL;
+	}
 	out = openat(x->dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (out < 0)
 		err = -errno;

@@ -213,3 +213,26 @@ os.mkdir("many/tok")
 os.symlink("/etc/hostname", "many/tok/tokenizer.json")
 status, out, err = export("many/.view/assets=tok", "fresh")
 assert status == 1 and not os.path.exists("fresh"), err
+os.remove("many/tok/tokenizer.json")
+os.mkfifo("many/tok/tokenizer.json")
+status, out, err = export("many/.view/assets=tok", "fresh")
+assert status == 1 and not os.path.exists("fresh"), err
+os.remove("many/tok/tokenizer.json")
+for name in ("vocab.json", "merges.txt"):
+    with open("many/tok/" + name, "w", encoding="utf-8") as file:
+        file.write("{}")
+limit = [
+    "sh",
+    "-c",
+    'ulimit -f 1; exec "$@"',
+    "sh",
+    CKPTFS,
+    "export",
+    "many/.view/assets=tok",
+    "fresh",
+]
+assert subprocess.run(limit, capture_output=True).returncode != 0
+assert os.path.exists(".fresh.part/vocab.json")
+os.remove("many/tok/vocab.json")
+status, out, err = export("many/.view/assets=tok", "fresh")
+assert status == 0 and sorted(os.listdir("fresh")) == ["merges.txt", "model.safetensors"], err
