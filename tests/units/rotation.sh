@@ -105,6 +105,8 @@ for how in "direct", "temporary", "synced":
 		for nr in ROUNDS - 1, ROUNDS - 2:
 			assert number(read("%s/step-%d.pt" % (back + top, nr))) == nr
 			verify("%s/step-%d.pt" % (back + top, nr))
+		# A staged file that was replaced goes a moment after the save that it waited for.
+		wait(lambda: not [name for name in os.listdir(back + top) if name.startswith(".ckptfs-")])
 		assert sorted(os.listdir(back + top)) == names(mnt + top) == ["latest"] + [
 			"step-%d.pt" % nr for nr in (ROUNDS - 2, ROUNDS - 1)], os.listdir(back + top)
 assert failures() == [], failures()
