@@ -364,13 +364,30 @@ int views_shown(struct views *vs, const struct caller *c, struct view_node *n, c
 	return err;
 }
 
+/* Keeps the reason for .view/why. */
+static void note_refused(struct views *vs, struct view_node *top, const char *spec, const char *why)
+{
+	char *text = NULL, *old;
+
+	if (asprintf(&text, "%s: %s\n", spec, why) < 0)
+		return;
+	{
+		LOCK_SCOPE(&vs->lock);
+		old = top->why;
+		top->why = text;
+	}
+	free(old);
+}
+
 int views_shown_of(struct views *vs, const struct caller *c, struct view_node *n,
 		   struct shown **out)
 {
-	char why[SPEC_WHY_MAX];
+	char why[SPEC_WHY_MAX] = "";
 	const struct view_node *spec = n->kind == VIEW_SPEC ? n : n->parent;
 	int err = views_shown(vs, c, n, spec->name, out, why);
 
+	if (*why) /* its map was good when it was looked up */
+		note_refused(vs, spec->parent, spec->name, why);
 	/* What is in a view is of one state; a view itself shows the newest. */
 	if (!err && n->kind != VIEW_SPEC && (*out)->state != n->state) {
 		shown_put(vs, *out);
@@ -492,21 +509,6 @@ bool views_lookup_top(fuse_req_t req, struct node *dir)
 	}
 	reply(req, add(fs->views, NULL, n));
 	return true;
-}
-
-/* Keeps the reason for .view/why. */
-static void note_refused(struct views *vs, struct view_node *top, const char *spec, const char *why)
-{
-	char *text = NULL, *old;
-
-	if (asprintf(&text, "%s: %s\n", spec, why) < 0)
-		return;
-	{
-		LOCK_SCOPE(&vs->lock);
-		old = top->why;
-		top->why = text;
-	}
-	free(old);
 }
 
 static int look_up_spec(struct views *vs, const struct caller *c, struct view_node *top,

@@ -73,6 +73,10 @@ for n in {1..10}; do
 	echo '{"tensors": [{"from": "model.{n}.weight", "to": "'"$n"'.{n}"}], "drop": ["*"]}' >"$MNT/turned.json"
 	expect_ok ls "$MAPPED"
 done
+echo '{"tensors"' >"$MNT/turned.json"
+expect_fail ls "$MAPPED"
+assert_contains "$(cat "$VIEW/why")" "map=turned,assets=llm: the map turned.json, line "
+echo '{"tensors": [{"from": "model.{n}.weight", "to": "{n}"}], "drop": ["*"]}' >"$MNT/turned.json"
 run ls "$VIEW/assets=nowhere"
 assert_contains "$(cat "$VIEW/why")" "there is no directory nowhere"
 run ls "$VIEW/map=turnde"
