@@ -8,7 +8,6 @@ does."""
 from __future__ import annotations
 
 import concurrent.futures
-import ctypes
 import errno
 import os
 import sys
@@ -18,11 +17,10 @@ from typing import Any, Callable, Iterator
 import torch
 from torch.serialization import default_restore_location
 
-from . import mounts, views
+from . import mounts, reading, views
 from ._lib import CheckpointError
 
 torch_load = torch.load  # as it is without us
-CHUNK = 16 << 20
 THREADS = 4
 
 Progress = Callable[[int, int], None]
@@ -72,29 +70,14 @@ class _Reader:
         self.records: Iterator[tuple[int, int]] = iter(found)
         self.total = sum(size for _, size in found)
         self.done = 0
-        self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.files = reading.Files()
 
     def __enter__(self) -> _Reader:
         return self
 
     def __exit__(self, *_: Any) -> None:
         self.pool.shutdown()
-        os.close(self.fd)
-
-    def _read(self, view: memoryview, at: int) -> int:
-        size = view.nbytes
-        while view.nbytes:
-            n = os.preadv(self.fd, [view], at)
-            if n == 0:
-                raise CheckpointError(
-                    errno.EIO,
-                    (
-                        f"{self.path}: it ends at {at}, within a tensor; "
-                        "`ckptfs verify` tells whether it was damaged"
-                    ),
-                )
-            view, at = view[n:], at + n
-        return size
+        self.files.__exit__()
 
     def fill(self, storage: Any) -> None:
         nbytes = storage.nbytes()
@@ -103,13 +86,14 @@ class _Reader:
         at, size = next(self.records, (0, -1))
         if size != nbytes:
             raise Unplanned
-        view = memoryview((ctypes.c_char * nbytes).from_address(storage.data_ptr())).cast("B")
-        if nbytes <= CHUNK:
-            self._told(self._read(view, at))
-            return
-        for done in self.pool.map(
-            lambda off: self._read(view[off : off + CHUNK], at + off), range(0, nbytes, CHUNK)
-        ):
+
+        def read(part: tuple[int, int]) -> int:
+            begin, size = part
+            view = reading.memory(storage, begin, size)
+            return self.files.fill(os.fspath(self.path), view, at + begin)
+
+        parts = list(reading.chunks(nbytes))
+        for done in map(read, parts) if len(parts) == 1 else self.pool.map(read, parts):
             self._told(done)
 
     def _told(self, nbytes: int) -> None:
@@ -207,12 +191,6 @@ def load(
 
 def read_into(path: Any, storage: Any, at: int, offset: int, nbytes: int) -> None:
     """Bytes [@at, @at + @nbytes) of a file, into those of @storage from @offset on."""
-    if not nbytes:
-        return
-    view = memoryview((ctypes.c_char * nbytes).from_address(storage.data_ptr() + offset)).cast("B")
-    with open(path, "rb", 0) as file:
-        while view.nbytes:
-            n = os.preadv(file.fileno(), [view], at)
-            if n == 0:
-                raise CheckpointError(errno.EIO, f"{path}: it ends at {at}, within a tensor")
-            view, at = view[n:], at + n
+    if nbytes:
+        with reading.Files() as files:
+            files.fill(os.fspath(path), reading.memory(storage, offset, nbytes), at)

@@ -99,7 +99,7 @@ def is_memory(tensor: Any) -> bool:
 
 
 def memory(tensor: Any, begin: int = 0, size: int | None = None) -> memoryview:
-    """Bytes of a contiguous tensor in memory."""
+    """Bytes of a contiguous tensor in memory; with @size, also of a storage."""
     if size is None:
         size = tensor.numel() * tensor.element_size() - begin
     address = tensor.data_ptr() + begin
