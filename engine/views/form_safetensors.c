@@ -52,7 +52,10 @@ static json_t *header_of(const struct view_tensor *const *list, size_t nr)
 			json_array_append_new(shape, json_integer((json_int_t)t->shape[d]));
 		one = json_pack("{s:s, s:o, s:[I, I]}", "dtype", t->dtype, "shape", shape,
 				"data_offsets", (json_int_t)at, (json_int_t)(at + t->bytes));
-		json_object_set_new(o, t->name, one);
+		if (json_object_set_new(o, t->name, one)) { /* no tensor may be left out */
+			json_decref(o);
+			return NULL;
+		}
 		at += t->bytes;
 	}
 	return o;
