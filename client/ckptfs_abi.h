@@ -9,8 +9,8 @@
  * them by handle: WRITE, on the descriptor of a file, says which bytes of which tensor go where.
  * The file has its size at once, and its bytes follow: a thread of the trainer asks by NEXT for
  * grants, copies each piece of a tensor to the place in the arena that its grant says, and reports
- * it with the following NEXT. So the daemon never sees a pointer, a device or another process's
- * memory.
+ * it with the following NEXT. The daemon flushes the bytes from there. So it never sees a pointer,
+ * a device or another process's memory.
  *
  * All structs have fixed widths and no unnamed padding; what is reserved is 0. An argument that is
  * out of range is EINVAL. One of another session, or of none, is ENOENT (the session) or EBADF (the

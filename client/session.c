@@ -180,6 +180,21 @@ static bool in_slurm_step(void)
 	return number_of("SLURM_STEP_ID", -1) >= 0 && number_of("SLURM_NTASKS", 0) > 1;
 }
 
+/* The most tasks that Slurm has on a node of this step, as "4(x2),3" says; 0: unknown. */
+static int tasks_on_a_node(void)
+{
+	const char *at = getenv("SLURM_STEP_TASKS_PER_NODE");
+	int most = 0;
+
+	for (; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+		long n = strtol(at, NULL, 10);
+
+		if (n > most && n <= INT_MAX)
+			most = (int)n;
+	}
+	return most;
+}
+
 static void say_rank(struct ckptfs_hello *h, const struct ckptfs_options *o)
 {
 	bool slurm = number_of("RANK", -1) < 0 && in_slurm_step();
@@ -194,7 +209,7 @@ static void say_rank(struct ckptfs_hello *h, const struct ckptfs_options *o)
 	}
 	if (h->local_rank < 0) {
 		h->local_rank = number_of(slurm ? "SLURM_LOCALID" : "LOCAL_RANK", -1);
-		h->local_world = slurm ? 0 : number_of("LOCAL_WORLD_SIZE", 0);
+		h->local_world = slurm ? tasks_on_a_node() : number_of("LOCAL_WORLD_SIZE", 0);
 	}
 }
 
@@ -268,26 +283,45 @@ static int map_arena(struct ckptfs_session *s, int dir, const struct ckptfs_hell
 	if (err)
 		return ckpt_error(NULL, err, "cannot map the memory that the daemon lends: %s",
 				  strerror(-err));
+	madvise(s->arena, s->arena_bytes, MADV_HUGEPAGE); /* where the host has them */
 	madvise(s->arena, s->arena_bytes, MADV_DONTFORK);
 	return 0;
 }
 
+void ckpt_session_touch_locked(struct ckptfs_session *s, uint64_t bytes)
+{
+	if (bytes > s->arena_bytes)
+		bytes = s->arena_bytes;
+	if (bytes <= s->to_touch)
+		return;
+	s->to_touch = bytes;
+	pthread_cond_signal(&s->touch);
+}
+
 /*
- * Faults the arena in while the program goes on, so that most captures need not: a large arena
- * takes a second. In small steps, since the program can map nothing during one. Kernels before 5.14
- * cannot.
+ * Faults in as much of the arena as there are tensors, while the program goes on, so that most
+ * captures need not: a large arena takes a second. In small steps, since the program can map
+ * nothing during one. Kernels before 5.14 cannot. The daemon grants the first slots first.
  */
 static void *touch_run(void *session)
 {
 	struct ckptfs_session *s = session;
+	uint64_t at = 0, bytes;
+	int err = 0;
 
-	for (uint64_t at = 0; at < s->arena_bytes && !s->touched_enough; at += TOUCH_BYTES) {
-		uint64_t rest = s->arena_bytes - at;
-
-		if (madvise(s->arena + at, rest < TOUCH_BYTES ? rest : TOUCH_BYTES,
-			    MADV_POPULATE_WRITE))
-			break;
+	pthread_mutex_lock(&s->lock);
+	while (!s->touched_enough && !err) {
+		if (at >= s->to_touch) {
+			pthread_cond_wait(&s->touch, &s->lock);
+			continue;
+		}
+		bytes = s->arena_bytes - at < TOUCH_BYTES ? s->arena_bytes - at : TOUCH_BYTES;
+		pthread_mutex_unlock(&s->lock);
+		err = madvise(s->arena + at, bytes, MADV_POPULATE_WRITE);
+		at += bytes;
+		pthread_mutex_lock(&s->lock);
 	}
+	pthread_mutex_unlock(&s->lock);
 	return NULL;
 }
 
@@ -311,6 +345,7 @@ static struct ckptfs_session *session_create(void)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&s->work, &attr);
 	pthread_cond_init(&s->ended, &attr);
+	pthread_cond_init(&s->touch, &attr);
 	pthread_condattr_destroy(&attr);
 	return s;
 }
@@ -358,13 +393,17 @@ static void session_free(struct ckptfs_session *s)
 	for (unsigned i = 0; i < CKPT_DEVICES; i++)
 		if (s->devices[i].ops)
 			s->devices[i].ops->close(s->devices[i].state);
+	pthread_mutex_lock(&s->lock);
 	s->touched_enough = true;
+	pthread_cond_signal(&s->touch);
+	pthread_mutex_unlock(&s->lock);
 	if (s->touches)
 		pthread_join(s->toucher, NULL);
 	if (s->arena)
 		munmap(s->arena, s->arena_bytes);
 	if (s->ctl >= 0)
 		close(s->ctl);
+	pthread_cond_destroy(&s->touch);
 	pthread_cond_destroy(&s->ended);
 	pthread_cond_destroy(&s->work);
 	pthread_mutex_destroy(&s->lock);

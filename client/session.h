@@ -41,7 +41,6 @@ struct ckptfs_session {
 	char *arena;
 	pthread_t toucher; /* faults the arena in */
 	bool touches;
-	atomic_bool touched_enough;
 	uint64_t arena_bytes;
 	uint32_t slot_bytes; /* no piece crosses one */
 	enum ckptfs_check check;
@@ -58,6 +57,9 @@ struct ckptfs_session {
 	pthread_cond_t work;  /* wakes the pump */
 	pthread_cond_t ended; /* a capture is over, or has begun */
 	struct ckpt_tensors tensors;
+	uint64_t to_touch; /* bytes of the arena that saves will need */
+	bool touched_enough;
+	pthread_cond_t touch; /* wakes the toucher */
 
 	/* Captures by number, [base, next_seq); those that are over are NULL. */
 	struct ckpt_capture **window;
@@ -97,6 +99,9 @@ int ckpt_thread_start(pthread_t *t, const char *name, void *(*run)(void *), void
 
 /* The device for memory of this kind; NULL: none here. */
 struct ckpt_bound_device *ckpt_session_device(struct ckptfs_session *s, enum ckptfs_memory memory);
+
+/* A save may need @bytes of the arena. */
+void ckpt_session_touch_locked(struct ckptfs_session *s, uint64_t bytes);
 
 void *ckpt_pump_run(void *session);
 

@@ -57,6 +57,7 @@ static int insert_locked(struct ckpt_tensors *ts, struct ckpt_tensor *t)
 	t->next = ts->slots[slot_of(ts, t->info.id)];
 	ts->slots[slot_of(ts, t->info.id)] = t;
 	ts->nr++;
+	ts->bytes += t->info.bytes;
 	return 0;
 }
 
@@ -68,6 +69,7 @@ static void remove_locked(struct ckpt_tensors *ts, struct ckpt_tensor *t)
 		at = &(*at)->next;
 	*at = t->next;
 	ts->nr--;
+	ts->bytes -= t->info.bytes;
 	ckpt_tensor_put_locked(t);
 }
 
@@ -283,6 +285,7 @@ int ckptfs_register(struct ckptfs_session *s, const struct ckptfs_tensor_info *i
 	pthread_mutex_lock(&s->tensors_order);
 	pthread_mutex_lock(&s->lock);
 	err = take_locked(s, infos, n, new, &nr);
+	ckpt_session_touch_locked(s, s->tensors.bytes);
 	pthread_mutex_unlock(&s->lock);
 	if (!err)
 		err = tell_new(s, new, nr);

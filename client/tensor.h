@@ -23,6 +23,7 @@ struct ckpt_tensor {
 struct ckpt_tensors {
 	struct ckpt_tensor **slots;
 	size_t nr_slots, nr;
+	uint64_t bytes; /* of all tensors, modulo 2^64 */
 };
 
 void ckpt_tensors_free(struct ckpt_tensors *ts);

@@ -2,7 +2,6 @@
 #include "engine/cache/cache.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,6 +10,8 @@
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
 #include "engine/base/wait.h"
+#include "engine/cache/cache_inside.h"
+#include "engine/cache/loan.h"
 
 /* A waiting thread's request for room. On the stack of the thread. */
 struct claim {
@@ -167,16 +168,22 @@ void cache_set_state_by(struct cache *c, struct chunk *ck, enum chunk_state stat
 		waitq_wake(&c->work);
 }
 
-/* Takes @ck out of its content. Afterwards @ck has no content and is on no list. */
+/*
+ * Takes @ck out of its content. Afterwards @ck has no content and is on no list; but if it was
+ * lent, it is idle.
+ */
 static void unbind(struct cache *c, struct chunk *ck)
 {
 	hash_remove(c, ck);
 	list_del(&ck->mine);
 	list_del(&ck->queue);
-	charge(c, ck, ck->uid, false);
 	--*counter_of(c, ck->state);
 	set_state(c, ck, CHUNK_FREE);
 	ck->content = NULL;
+	if (ck->loan)
+		loan_returned_locked(ck);
+	else
+		charge(c, ck, ck->uid, false);
 }
 
 /* The oldest clean chunk without users; if @own, only of @uid. */
@@ -187,7 +194,7 @@ static struct chunk *oldest_clean(struct cache *c, bool own, uid_t uid)
 	list_for_each (l, &c->clean) {
 		struct chunk *ck = container_of(l, struct chunk, queue);
 
-		if (!ck->users && (!own || ck->uid == uid))
+		if (!ck->users && !ck->loan && (!own || ck->uid == uid))
 			return ck;
 	}
 	return NULL;
@@ -253,13 +260,23 @@ void cache_serve_waiting(struct cache *c)
 
 void cache_give_back(struct cache *c, struct chunk *ck)
 {
+	bool lent = ck->loan;
+
 	if (ck->content)
 		unbind(c, ck);
 	else
 		charge(c, ck, ck->uid, false);
+	if (lent)
+		return;
 	list_push(&c->free, &ck->queue); /* the warmest first */
 	c->nr_free++;
 	cache_serve_waiting(c);
+}
+
+/* The memory that is its own. */
+static char *memory_of(const struct cache *c, const struct chunk *ck)
+{
+	return c->memory + (size_t)(ck - c->chunks) * c->chunk_size;
 }
 
 /* Makes @ck, which has no content and no memory, free and cold. */
@@ -304,11 +321,12 @@ int cache_claim(struct cache *c, uid_t uid, struct chunk **out)
 	return err;
 }
 
-static struct chunk *claim_spare(struct cache *c, uid_t uid, bool lend)
+/* Takes one if more than @rest can be had. */
+static struct chunk *claim_above(struct cache *c, uid_t uid, size_t rest, bool lend)
 {
 	struct chunk *ck = NULL;
 
-	if (list_empty(&c->waiting) && c->nr_free + c->nr_clean > c->nr_chunks / 4)
+	if (list_empty(&c->waiting) && c->nr_free + c->nr_clean > rest)
 		ck = take(c, uid, lend);
 	if (ck)
 		charge(c, ck, uid, true);
@@ -317,56 +335,21 @@ static struct chunk *claim_spare(struct cache *c, uid_t uid, bool lend)
 
 struct chunk *cache_claim_spare(struct cache *c, uid_t uid)
 {
-	return claim_spare(c, uid, false);
+	return claim_above(c, uid, (c->nr_chunks - c->nr_loaned) / 4, false);
 }
 
-/* --- lending --- */
-
-#ifndef MADV_DONTNEED_LOCKED
-#define MADV_DONTNEED_LOCKED 24 /* since Linux 5.18 */
-#endif
-
-/* Returns the memory of @ck to the host. Memory that @ck gets later is locked as before. */
-static void release(struct cache *c, struct chunk *ck)
+struct chunk *cache_take_to_lend_locked(struct cache *c, uid_t uid)
 {
-	char *memory = chunk_data(c, ck);
-
-	if (!madvise(memory, c->chunk_size, MADV_DONTNEED_LOCKED))
-		return;
-	munlock(memory, c->chunk_size);
-	madvise(memory, c->chunk_size, MADV_DONTNEED);
-	if (c->limits.lock && !*c->not_locked)
-		mlock2(memory, c->chunk_size, MLOCK_ONFAULT);
+	return claim_above(c, uid, cache_reserve(c), true);
 }
 
-unsigned cache_lend(struct cache *c, uid_t uid, struct chunk **chunks, unsigned nr)
+void cache_take_back_locked(struct cache *c, struct chunk *ck)
 {
-	unsigned got = 0, i;
-	{
-		LOCK_SCOPE(&c->lock);
-		while (got < nr && (chunks[got] = claim_spare(c, uid, true)))
-			got++;
-		c->nr_lent += got;
-		for (i = 0; i < got; i++)
-			while (chunks[i]->faulting)
-				wait_out(&c->settled, CLOCK_NEVER);
-	}
-	for (i = 0; i < got; i++)
-		release(c, chunks[i]);
-	return got;
-}
-
-void cache_unlend(struct cache *c, struct chunk **chunks, unsigned nr)
-{
-	unsigned i;
-	LOCK_SCOPE(&c->lock);
-
-	c->nr_lent -= nr;
-	for (i = 0; i < nr; i++) {
-		charge(c, chunks[i], chunks[i]->uid, false);
-		chill(c, chunks[i]);
-	}
-	cache_serve_waiting(c);
+	charge(c, ck, ck->uid, false);
+	ck->loan = NULL;
+	ck->memory = memory_of(c, ck);
+	c->nr_loaned--;
+	chill(c, ck);
 }
 
 void cache_bind(struct cache *c, struct chunk *ck, struct content *content, uint64_t index)
@@ -383,9 +366,7 @@ void cache_bind(struct cache *c, struct chunk *ck, struct content *content, uint
 	*bucket = ck;
 }
 
-/* --- memory --- */
-
-#define PIECE ((size_t)2 << 20)
+/* --- life --- */
 
 /* Makes the kernel lock each page when it is faulted, which costs no time now. */
 static void lock_memory(struct cache *c)
@@ -394,103 +375,9 @@ static void lock_memory(struct cache *c)
 		MESSAGE(c->not_locked, CACHE_NOT_LOCKED, strerror(errno));
 }
 
-/* The first cold chunk that no thread is faulting, or NULL. */
-static struct chunk *next_cold_locked(struct cache *c)
-{
-	struct list *l;
-
-	list_for_each (l, &c->cold) {
-		struct chunk *ck = container_of(l, struct chunk, queue);
-
-		if (!ck->faulting)
-			return ck;
-	}
-	return NULL;
-}
-
-/*
- * Marks @ck, and the cold chunks behind it in the same huge page, as `faulting`. Returns their
- * number.
- */
-static size_t begin_faulting_locked(struct cache *c, struct chunk *ck)
-{
-	uintptr_t piece = (uintptr_t)chunk_data(c, ck) / PIECE;
-	struct chunk *end = c->chunks + c->nr_chunks, *first = ck;
-
-	while (ck < end && ck->cold && !ck->faulting &&
-	       (uintptr_t)chunk_data(c, ck) / PIECE == piece)
-		ck++->faulting = true;
-	return (size_t)(ck - first);
-}
-
-/* Makes those of the chunks that are still cold free, with memory. */
-static void end_faulting_locked(struct cache *c, struct chunk *ck, size_t nr)
-{
-	for (; nr; nr--, ck++) {
-		ck->faulting = false;
-		if (!ck->cold)
-			continue;
-		ck->cold = false;
-		c->nr_cold--;
-		list_del(&ck->queue);
-		list_append(&c->free, &ck->queue);
-	}
-	waitq_wake_all(&c->settled);
-}
-
-/* Faults memory in. Bytes that a writer puts there meanwhile stay as they are. */
-static void fault(char *memory, size_t len)
-{
-	size_t i;
-
-	if (!madvise(memory, len, MADV_POPULATE_WRITE))
-		return;
-	for (i = 0; i < len; i += 4096) /* before Linux 5.14 */
-		__atomic_fetch_or(memory + i, 0, __ATOMIC_RELAXED);
-}
-
-/*
- * Faults memory in by pieces of a huge page. While the kernel fills a piece, the daemon can neither
- * change its address space nor start a thread, and on a busy machine that takes long. Between two
- * pieces the daemon can answer status requests.
- */
-static void *faulter_main(void *arg)
-{
-	struct cache *c = arg;
-	struct chunk *ck;
-	size_t nr;
-
-	lock_take(&c->lock);
-	while (!c->ending) {
-		ck = next_cold_locked(c);
-		if (!ck) {
-			wait_out(&c->chilled, CLOCK_NEVER);
-			continue;
-		}
-		nr = begin_faulting_locked(c, ck);
-		lock_drop(&c->lock);
-		fault(chunk_data(c, ck), nr * c->chunk_size);
-		lock_take(&c->lock);
-		end_faulting_locked(c, ck, nr);
-	}
-	lock_drop(&c->lock);
-	return NULL;
-}
-
-/* Half of the processors, which leaves room for the program. */
-static unsigned faulters_here(void)
-{
-	cpu_set_t set;
-	unsigned nr = sched_getaffinity(0, sizeof(set), &set) ? 1 : (unsigned)CPU_COUNT(&set);
-
-	nr = (nr + 1) / 2;
-	return nr < CACHE_FAULTERS_MAX ? nr : CACHE_FAULTERS_MAX;
-}
-
 static int start(struct cache *c)
 {
 	size_t i, size = c->nr_chunks * c->chunk_size;
-	unsigned nr = c->limits.faulters ? c->limits.faulters : faulters_here();
 
 	c->chunks = calloc(c->nr_chunks, sizeof(*c->chunks));
 	c->hash = calloc(c->nr_chunks, sizeof(*c->hash));
@@ -507,14 +394,12 @@ static int start(struct cache *c)
 		for (i = 0; i < c->nr_chunks; i++) {
 			list_init(&c->chunks[i].queue);
 			list_init(&c->chunks[i].mine);
+			c->chunks[i].memory = memory_of(c, &c->chunks[i]);
 			chill(c, &c->chunks[i]);
 		}
 	}
 	lock_memory(c);
-	while (c->nr_faulters < nr &&
-	       !worker_start(&c->faulters[c->nr_faulters], "ckptfs-fault", faulter_main, c))
-		c->nr_faulters++;
-	return c->nr_faulters ? 0 : -EAGAIN;
+	return cache_faulters_start(c);
 }
 
 int cache_create(struct cache **out, const struct cache_limits *limits, struct error *e)
@@ -539,6 +424,7 @@ int cache_create(struct cache **out, const struct cache_limits *limits, struct e
 	list_init(&c->clean);
 	list_init(&c->waiting);
 	list_init(&c->charges);
+	list_init(&c->loans);
 	err = start(c);
 	if (err) {
 		cache_destroy(c);
@@ -552,13 +438,8 @@ void cache_destroy(struct cache *c)
 {
 	if (!c)
 		return;
-	{
-		LOCK_SCOPE(&c->lock);
-		c->ending = true;
-		waitq_wake_all(&c->chilled);
-	}
-	while (c->nr_faulters)
-		worker_join(&c->faulters[--c->nr_faulters]);
+	cache_faulters_stop(c);
+	loans_destroy(c);
 	while (!list_empty(&c->charges)) {
 		struct charge *ch = container_of(c->charges.next, struct charge, link);
 

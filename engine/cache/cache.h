@@ -29,9 +29,12 @@
  * no room, so the queue moves as long as the backing does.
  *
  * A free chunk is cold until it has memory. A few threads fault cold chunks in, a huge page at a
- * time. No thread waits for them: a writer that takes a cold chunk faults it by its own copy.
- * Memory for sessions comes from cold chunks first, since the session brings its own memory. The
+ * time. No thread waits for them: a writer that takes a cold chunk faults it by its own copy. The
  * whole range is locked from the start (MLOCK_ONFAULT), so a page is locked when it is faulted.
+ *
+ * Chunks that are lent to a session (loan.h) have memory that the session shares. Cold chunks are
+ * lent first. A lent chunk is bound and flushed as any other. It never stays clean, but goes back to
+ * its loan.
  *
  * One mutex guards the state of all chunks and contents. A thread holds it for moments, never
  * across a system call or a copy: a thread that copies pins the chunk by `users`.
@@ -59,6 +62,7 @@
 #define CACHE_FAULTERS_MAX 4 /* more threads do not fault memory in faster */
 
 struct content;
+struct loan;
 
 enum chunk_state { CHUNK_FREE, CHUNK_PARTIAL, CHUNK_READY, CHUNK_FLYING, CHUNK_CLEAN };
 extern const struct machine chunk_machine;
@@ -69,6 +73,8 @@ struct chunk {
 	/* of its content: dirty ones in the order in which they became so, or clean ones */
 	struct list mine;
 	struct chunk *next_in_hash;
+	char *memory;	   /* of chunk_size bytes: its own, or a slot of @loan */
+	struct loan *loan; /* NULL: it is not lent */
 	struct content *content;
 	uint64_t index;		     /* of chunk_size bytes in the content */
 	uint32_t lo, hi;	     /* the bytes that are here */
@@ -102,7 +108,11 @@ struct cache {
 	struct chunk **hash;
 	struct list free, cold, partial, ready, clean;
 	size_t nr_free; /* chunks in `free` and in `cold` */
-	size_t nr_cold, nr_dirty, nr_flying, nr_clean, nr_lent, nr_waiting;
+	size_t nr_cold, nr_dirty, nr_flying, nr_clean, nr_waiting;
+	size_t nr_loaned;    /* chunks of loans; of these: */
+	size_t nr_lent;	     /* of sessions that go on */
+	size_t nr_returning; /* idle ones of closed loans, which get memory of their own soon */
+	struct list loans;   /* closed ones */
 	struct list waiting; /* struct claim */
 	uint64_t turns;
 	uint64_t absorbed; /* bytes that writers copied in */
@@ -150,15 +160,6 @@ int cache_claim(struct cache *c, uid_t uid, struct chunk **out);
 /* Returns NULL instead of waiting, or of taking what writers may soon need. */
 struct chunk *cache_claim_spare(struct cache *c, uid_t uid);
 
-/*
- * Takes up to @nr chunks, whose memory it returns to the host, so that a program can have as much
- * instead. Takes cold chunks first, then others if need be, and does not wait for room. Returns
- * their number. Each is charged to @uid until cache_unlend, which leaves them cold. Both are called
- * without the lock, because the host takes its time.
- */
-unsigned cache_lend(struct cache *c, uid_t uid, struct chunk **chunks, unsigned nr);
-void cache_unlend(struct cache *c, struct chunk **chunks, unsigned nr);
-
 /* Binds a claimed chunk to (@content, @index): empty and partial. */
 void cache_bind(struct cache *c, struct chunk *ck, struct content *content, uint64_t index);
 
@@ -172,9 +173,10 @@ void cache_give_back(struct cache *c, struct chunk *ck);
 /* Gives chunks to waiting threads. Called after chunks became clean or unused. */
 void cache_serve_waiting(struct cache *c);
 
-static inline char *chunk_data(const struct cache *c, const struct chunk *ck)
+/* The number of chunks that are never lent. */
+static inline size_t cache_reserve(const struct cache *c)
 {
-	return c->memory + (size_t)(ck - c->chunks) * c->chunk_size;
+	return c->nr_chunks < 32 ? 2 : c->nr_chunks / 16;
 }
 
 /* True if writers wait for room, so that partial chunks must be flushed too. */

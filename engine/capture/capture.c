@@ -135,17 +135,22 @@ bool captures_decide(const struct captures *cs)
 	return !cs->options.decide || cs->options.decide();
 }
 
-/* The number of slots: what was asked for, but at most this rank's share of half the cache. */
-static unsigned share_of(const struct captures *cs, const struct ckptfs_hello *h)
+/* The number of slots: what was asked for, but at most the process's share. */
+static unsigned slots_for(const struct captures *cs, const struct ckptfs_hello *h)
 {
 	const struct cache *c = cs->options.cache;
-	uint64_t ranks = h->local_world > 1 ? (uint64_t)h->local_world : 1;
-	uint64_t most = c->nr_chunks / 2 / ranks;
+	unsigned share = loan_share(cs->options.cache, (unsigned)h->local_world);
 	uint64_t asked = (h->arena_bytes + c->chunk_size - 1) / c->chunk_size;
 
-	if (h->arena_bytes && asked < most)
-		most = asked;
-	return most < 2 ? 2 : most > UINT32_MAX / 2 ? UINT32_MAX / 2 : (unsigned)most;
+	if (!h->arena_bytes || asked >= share)
+		return share;
+	return asked < 2 ? 2 : (unsigned)asked;
+}
+
+/* Called by the cache, with its lock held. */
+static void wake_for_room(void *session)
+{
+	session_wake(session);
 }
 
 static struct session *make(struct captures *cs, uid_t uid, const struct ckptfs_hello *h)
@@ -155,7 +160,7 @@ static struct session *make(struct captures *cs, uid_t uid, const struct ckptfs_
 
 	if (!s)
 		return NULL;
-	s->arena.fd = s->wake = s->listening = -1;
+	s->wake = s->listening = -1;
 	s->all = cs;
 	s->uid = uid;
 	s->rank = h->rank;
@@ -164,11 +169,13 @@ static struct session *make(struct captures *cs, uid_t uid, const struct ckptfs_
 	list_init(&s->link);
 	list_init(&s->waiting);
 	list_init(&s->granted);
+	list_init(&s->slots);
 	list_init(&s->done);
 	list_init(&s->notices);
 	lock_init(&s->lock, LOCK_SESSION);
 	waitq_init(&s->changed, &s->lock);
-	if (table_init(&s->tensors) || getrandom(name, sizeof(name), 0) != sizeof(name) ||
+	if (table_init(&s->tensors) || table_init(&s->granted_pieces) ||
+	    getrandom(name, sizeof(name), 0) != sizeof(name) ||
 	    getrandom(&s->id, sizeof(s->id), 0) != sizeof(s->id)) {
 		session_free(s);
 		return NULL;
@@ -205,17 +212,16 @@ int captures_hello(struct captures *cs, uid_t uid, uint64_t handle, struct ckptf
 	if (!s)
 		return -ENOMEM;
 	s->handle = handle;
-	err = arena_create(&s->arena, cs->options.cache, uid, share_of(cs, h));
+	err = loan_create(&s->loan, cs->options.cache, uid, slots_for(cs, h), wake_for_room, s);
 	if (!err) {
-		s->slots = calloc(s->arena.nr_slots, sizeof(*s->slots));
-		err = s->slots ? session_start(s) : -ENOMEM;
+		h->nr_slots = s->loan->nr_slots;
+		err = session_start(s);
 	}
 	if (!err)
 		err = await_offer(s);
 	if (!err) {
 		h->session = s->id;
 		h->slot_bytes = (uint32_t)cs->options.cache->chunk_size;
-		h->nr_slots = s->arena.nr_slots;
 		h->check = cs->options.check;
 		memcpy(h->socket, s->socket, sizeof(h->socket));
 	}
@@ -228,7 +234,7 @@ int captures_bye(struct captures *cs, uid_t uid, const struct ckptfs_bye *b)
 	SESSION_SCOPE(s, cs, uid, b->session);
 	s->bye = true;
 	session_stop_locked(s);
-	while (s->state == SESSION_LIVES) {
+	while (s->loan) {
 		if (wait_on(&s->changed, CLOCK_NEVER))
 			return -EINTR;
 	}
@@ -279,8 +285,8 @@ int captures_stats(struct captures *cs, uid_t uid, struct ckptfs_stats *st)
 	SESSION_SCOPE(s, cs, uid, st->session);
 	*st = s->counts.stats;
 	st->session = s->id;
-	st->arena_bytes = (uint64_t)s->arena.nr_slots * s->arena.cache->chunk_size;
-	st->free_bytes = (uint64_t)s->arena.nr_free * s->arena.cache->chunk_size;
+	st->arena_bytes = (uint64_t)s->loan->nr_slots * s->loan->cache->chunk_size;
+	st->free_bytes = (uint64_t)loan_room(s->loan) * s->loan->cache->chunk_size;
 	return 0;
 }
 
@@ -304,12 +310,13 @@ json_t *captures_counts(struct captures *cs)
 		session_add_counts(s, &sum);
 		sessions += s->state == SESSION_LIVES;
 	}
-	return json_pack(
-		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "sessions", sessions, "pending_bytes",
-		(json_int_t)sum.stats.pending_bytes, "captures", (json_int_t)sum.stats.captures,
-		"captured_bytes", (json_int_t)sum.stats.captured_bytes, "failed",
-		(json_int_t)sum.stats.failed, "barriers", (json_int_t)sum.barriers, "timed_out",
-		(json_int_t)sum.timed_out, "blocked_s", (double)sum.barrier_ns / NSEC_PER_SEC);
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "sessions", sessions,
+			 "pending_bytes", (json_int_t)sum.stats.pending_bytes, "captures",
+			 (json_int_t)sum.stats.captures, "captured_bytes",
+			 (json_int_t)sum.stats.captured_bytes, "copied_bytes",
+			 (json_int_t)sum.copied, "failed", (json_int_t)sum.stats.failed, "barriers",
+			 (json_int_t)sum.barriers, "timed_out", (json_int_t)sum.timed_out,
+			 "blocked_s", (double)sum.barrier_ns / NSEC_PER_SEC);
 }
 
 json_t *captures_to_json(struct captures *cs, uid_t viewer, bool all)

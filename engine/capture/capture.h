@@ -11,12 +11,12 @@
  *   (content_promise) until all have come. Meanwhile the generation is not published, and a reader
  *   waits.
  * - What a user may take is bounded: sessions (SESSIONS_MAX, each may have one request waiting),
- *   tensors, captures, and the cache, since an arena counts as the user's.
+ *   tensors, captures, and the cache, since lent memory counts as the user's.
  * - Pieces are granted in the order of the writes, host memory first, since the CPU changes it.
- *   Each piece is one slot of the arena, and never crosses a chunk of the file. Each session has a
- *   thread, which moves what was reported from the arena into the cache. The thread may wait for
- *   room there, but only its own trainer waits for the thread. So a full cache delays captures and
- *   nothing else.
+ *   A piece never crosses a chunk of the file, and lies in lent memory (cache/loan.h) where it lies
+ *   in its chunk. Each session has a thread, which makes chunks of what was reported, mostly
+ *   without a copy. The thread may wait for a flush, but only its own trainer waits for the thread.
+ *   So a full cache delays captures and nothing else.
  *
  * Lock order: captures, session, then units and cache. No lock is held across a copy or anything
  * that waits.

@@ -31,44 +31,32 @@ static void note_times_locked(struct capture *c, const struct ckptfs_done *d)
 static void take_done_locked(struct session *s, const struct ckptfs_next *in)
 {
 	unsigned i;
-	bool any = false;
 
 	for (i = 0; i < in->nr_done; i++) {
-		struct slot *slot = &s->slots[in->done[i].nr % s->arena.nr_slots];
+		struct piece *p = slot_find_piece_locked(s, in->done[i].nr);
 
-		if (slot->state != SLOT_GRANTED || slot->nr != in->done[i].nr)
+		if (!p)
 			continue;
-		slot->state = SLOT_DONE;
-		if (slot->capture)
-			note_times_locked(slot->capture, &in->done[i]);
-		s->counts.stats.captured_bytes += slot->capture ? slot->len : 0;
-		s->counts.stats.granted_bytes -= slot->len;
-		list_append(&s->done, &slot->link);
-		any = true;
+		if (p->capture) {
+			note_times_locked(p->capture, &in->done[i]);
+			s->counts.stats.captured_bytes += p->len;
+		}
+		slot_report_locked(s, p);
 	}
-	if (any)
-		session_wake(s);
 }
 
-/* Numbers rise; modulo the number of slots they give the slot. */
-static uint64_t number_locked(struct session *s, unsigned slot)
+static struct ckptfs_grant grant_of(const struct session *s, const struct piece *p)
 {
-	uint64_t n = s->arena.nr_slots, round = s->last_grant / n + 1;
+	const struct capture *c = p->capture;
+	const struct slot *slot = p->slot;
+	size_t chunk = s->loan->cache->chunk_size;
 
-	s->last_grant = round * n + slot;
-	return s->last_grant;
-}
-
-static struct ckptfs_grant grant_of_locked(const struct session *s, unsigned i)
-{
-	const struct slot *slot = &s->slots[i];
-	const struct capture *c = slot->capture;
-
-	return (struct ckptfs_grant){.nr = slot->nr,
+	return (struct ckptfs_grant){.nr = p->nr,
 				     .seq = c->seq,
-				     .src_off = c->src_off + (slot->off - c->promise.off),
-				     .arena_off = (uint64_t)i * s->arena.cache->chunk_size,
-				     .len = slot->len};
+				     .src_off = c->src_off +
+						(slot->index * chunk + p->at - c->promise.off),
+				     .arena_off = loan_slot(s->loan, slot->chunk) * chunk + p->at,
+				     .len = p->len};
 }
 
 /* When the next piece may be granted, monotonic. */
@@ -89,48 +77,35 @@ static void pace(const struct session *s, uint64_t bytes)
 
 static bool may_grant_locked(const struct session *s)
 {
-	return !list_empty(&s->waiting) && s->arena.nr_free && paced_until(s) <= clock_mono_ns();
+	return !list_empty(&s->waiting) && paced_until(s) <= clock_mono_ns();
 }
 
-static void grant_locked(struct session *s, struct capture *c, unsigned i)
+static void grant_notices_locked(struct session *s, struct ckptfs_next *out)
 {
-	size_t chunk = s->arena.cache->chunk_size;
-	struct slot *slot = &s->slots[i];
-	uint64_t off = c->promise.off + c->nr_granted, left = c->promise.len - c->nr_granted;
-
-	*slot = (struct slot){.state = SLOT_GRANTED, .capture = c, .off = off};
-	list_init(&slot->link);
-	slot->nr = number_locked(s, i);
-	slot->len = (uint32_t)(chunk - off % chunk < left ? chunk - off % chunk : left);
-	c->nr_granted += slot->len;
-	s->counts.stats.granted_bytes += slot->len;
-	pace(s, slot->len);
-	if (c->nr_granted == c->promise.len) {
-		list_del(&c->link);
-		list_append(&s->granted, &c->link);
-	}
-}
-
-static unsigned grant_all_locked(struct session *s, struct ckptfs_next *out)
-{
-	unsigned nr = 0;
-
-	while (nr < CKPTFS_GRANTS_MAX && !list_empty(&s->notices)) {
+	while (out->nr_grants < CKPTFS_GRANTS_MAX && !list_empty(&s->notices)) {
 		struct notice *n = container_of(s->notices.next, struct notice, link);
 
-		out->grants[nr++] = (struct ckptfs_grant){
-			.nr = number_locked(s, 0), .seq = n->seq, .err = (uint32_t)n->err};
+		out->grants[out->nr_grants++] = (struct ckptfs_grant){
+			.nr = ++s->last_grant, .seq = n->seq, .err = (uint32_t)n->err};
 		list_del(&n->link);
 		free(n);
 	}
-	while (nr < CKPTFS_GRANTS_MAX && may_grant_locked(s)) {
-		int slot = arena_take(&s->arena);
+}
 
-		grant_locked(s, container_of(s->waiting.next, struct capture, link),
-			     (unsigned)slot);
-		out->grants[nr++] = grant_of_locked(s, (unsigned)slot);
+/* The slot stays open only if the next call may add to it. */
+static void grant_pieces_locked(struct session *s, struct ckptfs_next *out)
+{
+	while (out->nr_grants < CKPTFS_GRANTS_MAX && may_grant_locked(s)) {
+		struct capture *next = container_of(s->waiting.next, struct capture, link);
+		struct piece *p = slot_grant_locked(s, next);
+
+		if (!p)
+			return;
+		pace(s, p->len);
+		out->grants[out->nr_grants++] = grant_of(s, p);
 	}
-	return nr;
+	if (list_empty(&s->waiting))
+		slot_close_locked(s);
 }
 
 /*
@@ -144,8 +119,8 @@ static int await_grants_locked(struct session *s, uint64_t until, uint64_t turn,
 
 	for (;;) {
 		uint64_t paced = list_empty(&s->waiting) ? UINT64_MAX : paced_until(s);
-
-		bool any = !list_empty(&s->notices) || may_grant_locked(s);
+		bool room = slot_has_room_locked(s);
+		bool any = !list_empty(&s->notices) || (room && may_grant_locked(s));
 
 		/*
 		 * A grant that the trainer never hears of would never be reported. From here on the
@@ -153,11 +128,11 @@ static int await_grants_locked(struct session *s, uint64_t until, uint64_t turn,
 		 */
 		if (any && !captures_decide(cs))
 			return -EINTR;
-		out->nr_grants = grant_all_locked(s, out);
+		grant_notices_locked(s, out);
+		grant_pieces_locked(s, out);
 		if (any || turn != s->turn || clock_mono_ns() >= until)
 			return 0;
-		if (wait_on(&s->changed, s->arena.nr_free && paced < until ? paced : until) ==
-		    -EINTR)
+		if (wait_on(&s->changed, room && paced < until ? paced : until) == -EINTR)
 			return -EINTR;
 		if (session_check_alive_locked(s))
 			return -ENOENT;

@@ -46,8 +46,8 @@ static int check_write_locked(struct session *s, const struct ckptfs_write *w)
 
 	if (!w->nr || w->nr > CKPTFS_WRITES_MAX || w->reserved)
 		return -EINVAL;
-	/* A capture that was reported, but is still in the arena, is over for the trainer. */
-	if (s->counts.stats.pending + w->nr > CKPTFS_CAPTURES_MAX + s->arena.nr_slots)
+	/* A capture that was reported, but has not landed yet, is over for the trainer. */
+	if (s->counts.stats.pending + w->nr > CKPTFS_CAPTURES_MAX + s->loan->nr_slots)
 		return -EAGAIN;
 	for (i = 0; i < w->nr; i++) {
 		const struct ckptfs_capture *c = &w->captures[i];
@@ -78,6 +78,7 @@ static int begin(struct session *s, struct generation *g, uint64_t key,
 			      .promise = {.off = in->file_off, .len = in->len}};
 	list_init(&c->link);
 	list_init(&c->promise.link);
+	list_init(&c->pieces);
 	c->notice = calloc(1, sizeof(*c->notice));
 	err = c->notice ? generation_write(g, key) : -ENOMEM;
 	if (err) {

@@ -50,33 +50,6 @@ static void detach_locked(struct session *s, struct capture *c)
 	trace(s, c);
 }
 
-static void free_slot_locked(struct session *s, struct slot *slot)
-{
-	if (slot->state == SLOT_GRANTED)
-		s->counts.stats.granted_bytes -= slot->len;
-	*slot = (struct slot){.state = SLOT_FREE};
-	list_init(&slot->link);
-	arena_give(&s->arena, (unsigned)(slot - s->slots));
-	waitq_wake_all(&s->changed);
-}
-
-/*
- * The pieces of @c are of no use any more. @known: the trainer copies none of them now, so their
- * slots are free; else a granted slot stays taken until the trainer reports it.
- */
-static void void_slots_locked(struct session *s, const struct capture *c, bool known)
-{
-	unsigned i;
-
-	for (i = 0; c->nr_granted && i < s->arena.nr_slots; i++) {
-		if (s->slots[i].capture != c)
-			continue;
-		s->slots[i].capture = NULL;
-		if (s->slots[i].state == SLOT_GRANTED && known)
-			free_slot_locked(s, &s->slots[i]);
-	}
-}
-
 static void tell_locked(struct session *s, struct capture *c, int err)
 {
 	c->notice->seq = c->seq;
@@ -89,7 +62,7 @@ static void tell_locked(struct session *s, struct capture *c, int err)
 void session_fail_locked(struct session *s, struct capture *c, int err, const char *why, bool known)
 {
 	c->failed = true;
-	void_slots_locked(s, c, known);
+	slots_void_locked(s, c, known);
 	if (!known)
 		tell_locked(s, c, err);
 	detach_locked(s, c);
@@ -115,40 +88,11 @@ void session_fail_all_locked(struct session *s, int err, const char *why)
 				    why, true);
 }
 
-/* --- landing --- */
-
-/* Called without locks. 0, or the error by which the file has failed. */
-static int keep(const struct session *s, struct content *ct, const struct slot *slot, unsigned i)
+void session_landed_locked(struct session *s, struct capture *c, uint32_t len, int err)
 {
-	ssize_t n = content_keep(ct, arena_slot(&s->arena, i), slot->len, slot->off);
-
-	if (n == (ssize_t)slot->len)
-		return 0;
-	return n < 0 ? (int)n : content_error(ct) ? content_error(ct) : -EIO;
-}
-
-/* Moves the oldest reported piece into the cache. Drops the lock meanwhile. */
-static void land_one_locked(struct session *s)
-{
-	struct slot *slot = container_of(s->done.next, struct slot, link);
-	struct capture *c = slot->capture;
-	unsigned i = (unsigned)(slot - s->slots);
-	int err = 0;
-
-	list_del(&slot->link);
-	if (c) {
-		c->landing = true;
-		lock_drop(&s->lock);
-		err = keep(s, generation_content(c->generation), slot,
-			   i); /* the capture may fail meanwhile */
-		lock_take(&s->lock);
-		c->landing = false;
-		c->nr_landed += slot->len;
-		s->counts.stats.landed_bytes += slot->len;
-	}
-	free_slot_locked(s, slot);
-	if (!c)
-		return;
+	c->landing = false;
+	c->nr_landed += len;
+	s->counts.stats.landed_bytes += len;
 	if (err && !c->failed) {
 		session_fail_locked(s, c, err, strerror(-err), false);
 		return;
@@ -185,7 +129,7 @@ void session_stop_locked(struct session *s)
 	session_wake(s);
 }
 
-/* Moves reported pieces until the session is over. Returns how it ended, for people. */
+/* Lands what is reported until the session is over. Returns how it ended, for people. */
 static const char *live(struct session *s, int pidfd)
 {
 	struct pollfd on[2] = {{s->wake, POLLIN, 0}, {pidfd, POLLIN, 0}};
@@ -203,8 +147,9 @@ static const char *live(struct session *s, int pidfd)
 		}
 		cut_off = ending(s->all);
 		LOCK_SCOPE(&s->lock);
+		waitq_wake_all(&s->changed); /* there may be room */
 		while (!list_empty(&s->done))
-			land_one_locked(s);
+			slot_land_locked(s, container_of(s->done.next, struct slot, link));
 		if (on[1].revents)
 			how = "ended";
 		else if (s->bye)
@@ -243,9 +188,13 @@ static void end(struct session *s, const char *how)
 		MESSAGE(why, CAPTURE_SESSION_ENDED, name, (int)s->pid, rank, how);
 		session_fail_locked(s, c, -EIO, why, true);
 	}
+	slots_free_locked(s);
+	loan_close(s->loan);
+	s->loan = NULL;
+	waitq_wake_all(&s->changed);
 }
 
-/* Binds the socket, and gives the arena to the process that connects. A pidfd, or -errno. */
+/* Binds the socket, and gives the lent memory to the process that connects. A pidfd, or -errno. */
 static int offer(struct session *s)
 {
 	struct captures *cs = s->all;
@@ -264,7 +213,7 @@ static int offer(struct session *s)
 	if (fd < 0)
 		return fd;
 	pidfd = over || ending(cs) ? -ESHUTDOWN
-				   : handover_give(fd, s->uid, s->arena.fd, HANDOVER_MS, &s->pid);
+				   : handover_give(fd, s->uid, s->loan->fd, HANDOVER_MS, &s->pid);
 	LOCK_SCOPE(&s->lock);
 	s->offered = false;
 	s->listening = -1;
@@ -303,6 +252,7 @@ void session_add_counts(const struct session *s, struct session_counts *sum)
 	sum->stats.failed += c->stats.failed;
 	sum->stats.pending += c->stats.pending;
 	sum->stats.pending_bytes += c->stats.pending_bytes;
+	sum->copied += c->copied;
 	sum->barriers += c->barriers;
 	sum->barrier_ns += c->barrier_ns;
 	sum->timed_out += c->timed_out;
@@ -366,8 +316,9 @@ void session_free(struct session *s)
 		list_del(&n->link);
 		free(n);
 	}
-	arena_destroy(&s->arena);
-	free(s->slots);
+	slots_free_locked(s);
+	table_finish(&s->granted_pieces);
+	loan_close(s->loan);
 	if (s->wake >= 0)
 		close(s->wake);
 	lock_finish(&s->lock);

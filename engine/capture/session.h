@@ -10,13 +10,14 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/table.h"
 #include "engine/base/wait.h"
-#include "engine/capture/arena.h"
+#include "engine/cache/loan.h"
 #include "engine/capture/capture.h"
 #include "engine/capture/trace.h"
 
 /* What sessions did, and wait for. */
 struct session_counts {
 	struct ckptfs_stats stats;
+	uint64_t copied; /* bytes that landed by a second copy */
 	uint64_t barriers, barrier_ns, timed_out;
 };
 
@@ -42,9 +43,10 @@ struct capture {
 	struct generation *generation; /* referenced, and open for changes */
 	struct promise promise;
 	struct notice *notice;		       /* sent if it fails */
+	struct list pieces;		       /* piece->of_capture: those not landed */
 	uint64_t nr_granted, nr_landed;	       /* bytes */
 	uint64_t written_ns, begin_ns, end_ns; /* as in struct traced */
-	bool landing;			       /* the thread is moving a piece of it */
+	bool landing;			       /* the thread is landing a piece of it */
 	bool failed, told; /* told: its generation knows; the last user ends it */
 };
 
@@ -55,14 +57,28 @@ struct notice {
 	int err;
 };
 
-enum slot_state { SLOT_FREE, SLOT_GRANTED, SLOT_DONE };
-
-struct slot {
-	struct list link; /* SLOT_DONE: session->done */
-	enum slot_state state;
+/* A grant: bytes of one capture, in a slot at the place that they have in their chunk of the file. */
+struct piece {
+	struct table_node node; /* session->granted_pieces, until it is reported */
+	struct list of_slot, of_capture;
+	struct slot *slot;
 	struct capture *capture; /* NULL: it has failed */
-	uint64_t nr, off;	 /* number of the grant; offset in the file */
-	uint32_t len;
+	struct capture *landing; /* the same; the thread is landing the slot */
+	uint64_t nr;
+	uint32_t at, len; /* in the slot */
+	bool reported;
+};
+
+/* What is put together in lent memory for one chunk of a file. */
+struct slot {
+	struct list link; /* session->slots; session->done once nothing is added any more */
+	struct chunk *chunk;
+	const struct generation *generation; /* that of its captures */
+	uint64_t index;			     /* of the chunk in the file */
+	uint32_t end;			     /* of the last piece */
+	struct list pieces;		     /* in the order of the file */
+	unsigned nr, nr_out;		     /* pieces; those not reported yet */
+	bool spoilt;			     /* a capture has failed, and the file with it */
 };
 
 enum session_state { SESSION_BEGINS, SESSION_LIVES, SESSION_ENDED };
@@ -85,12 +101,14 @@ struct session {
 	int err;       /* SESSION_ENDED before SESSION_LIVES: why */
 	pid_t pid;
 	bool bye, closed; /* BYE was said; the control file was closed */
-	struct arena arena;
-	struct slot *slots;
+	struct loan *loan; /* NULL: it has ended, and so has the session */
+	struct table granted_pieces;
+	struct list slots, done;
+	struct slot *open;    /* one of slots, to which pieces may be added; or NULL */
 	struct table tensors; /* of struct tensor */
 	uint64_t last_seq, last_grant;
 	uint64_t turn; /* number of the request that waits for grants: one at a time */
-	struct list waiting, granted, done, notices;
+	struct list waiting, granted, notices; /* captures, captures */
 	struct waitq changed;
 	struct session_counts counts;
 };
@@ -126,6 +144,38 @@ void session_free(struct session *s);
 /* Wakes the session's thread. */
 void session_wake(struct session *s);
 
+/* --- slots (slot.c) --- */
+
+/*
+ * Grants the next bytes of @c, which waits. A piece never crosses a chunk of the file. NULL: there
+ * is no room, or no memory.
+ */
+struct piece *slot_grant_locked(struct session *s, struct capture *c);
+
+/* True if the next capture that waits can be granted a piece. */
+bool slot_has_room_locked(struct session *s);
+
+/* Nothing is added to the open slot any more. */
+void slot_close_locked(struct session *s);
+
+/* The granted piece of that number that is not reported; NULL: none. */
+struct piece *slot_find_piece_locked(struct session *s, uint64_t nr);
+
+/* The trainer has done with @p. */
+void slot_report_locked(struct session *s, struct piece *p);
+
+/*
+ * The pieces of @c are of no use any more. @known: the trainer copies none of them now; else a
+ * granted piece keeps its place until the trainer reports it.
+ */
+void slots_void_locked(struct session *s, struct capture *c, bool known);
+
+/* Moves a slot that is done to its file. Drops the lock meanwhile. */
+void slot_land_locked(struct session *s, struct slot *slot);
+
+/* Frees all slots at the end of the session. */
+void slots_free_locked(struct session *s);
+
 /* Wakes the session's thread to end; the caller has set the reason. */
 void session_stop_locked(struct session *s);
 
@@ -136,6 +186,12 @@ void session_stop_locked(struct session *s);
 void session_fail_locked(struct session *s, struct capture *c, int err, const char *why,
 			 bool known);
 void session_fail_all_locked(struct session *s, int err, const char *why);
+
+/*
+ * @len bytes of @c have landed, whose `landing` was set; @err: its file has failed. Drops the lock
+ * meanwhile.
+ */
+void session_landed_locked(struct session *s, struct capture *c, uint32_t len, int err);
 
 /*
  * Ends and frees @c, which is on no list and has no tensor any more: all of it has come, or the

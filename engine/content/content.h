@@ -214,6 +214,17 @@ void content_set_tensors(struct content *ct, const struct tensor_map *m);
 /* As content_write, for a part of a promise. The time of writing remains that of the promise. */
 ssize_t content_keep(struct content *ct, const void *buf, size_t len, uint64_t off);
 
+/*
+ * The same for bytes in @ck, a chunk of a loan that its session has filled (cache/loan.h): @pieces
+ * of chunk @index of the file, in order. 1: @ck belongs to the file now, and no piece was copied.
+ * 0: it cannot, use content_keep. Or -errno as content_keep; -ETIMEDOUT: the backing stands still.
+ */
+struct content_piece {
+	uint32_t lo, hi; /* in the chunk */
+};
+int content_adopt(struct content *ct, struct chunk *ck, uint64_t index,
+		  const struct content_piece *pieces, unsigned nr);
+
 /* True if any of its bytes were ever promised. */
 bool content_by_handle(struct content *ct);
 

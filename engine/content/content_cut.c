@@ -38,6 +38,8 @@ static void trim_chunk_locked(struct content *ct, struct chunk *ck, uint64_t siz
 		list_del(&ck->mine);
 		list_append(&ct->clean, &ck->mine);
 		cache_set_state(c, ck, CHUNK_CLEAN);
+		if (ck->loan)
+			content_empty_chunk_locked(ct, ck);
 	}
 }
 

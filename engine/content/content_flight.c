@@ -38,7 +38,7 @@ static void choose_range(const struct cache *c, struct flight *f)
 		lo = ck->dirty_lo;
 		hi = ck->dirty_hi;
 	}
-	f->data = chunk_data(c, ck) + lo;
+	f->data = ck->memory + lo;
 	f->len = hi - lo;
 	f->off = ck->index * c->chunk_size + lo;
 }
@@ -69,7 +69,7 @@ void content_digest(struct flight *f)
 	/* The bytes of a flying chunk do not change, but the chunk may be emptied meanwhile. */
 	if (f->content->digest)
 		digest_feed(f->content->digest, ck->index * c->chunk_size + f->dirty_lo,
-			    chunk_data(c, ck) + f->dirty_lo, f->dirty_hi - f->dirty_lo);
+			    ck->memory + f->dirty_lo, f->dirty_hi - f->dirty_lo);
 }
 
 void content_landed(struct flight *f, int err)
@@ -91,7 +91,7 @@ void content_landed(struct flight *f, int err)
 	list_append(&ct->clean, &ck->mine);
 	cache_set_state(c, ck, CHUNK_CLEAN);
 	rests = ct->staged && list_empty(&ct->dirty);
-	if (!ct->staged || ct->error || (ct->orphan && !ct->refs))
+	if (!ct->staged || ck->loan || ct->error || (ct->orphan && !ct->refs))
 		content_empty_chunk_locked(ct, ck);
 	waitq_wake_all(&ct->settled);
 	if (cache_pressed(c))

@@ -2,6 +2,7 @@
 /*
  * Shared by the files behind content.h. content.c: the table, the life of contents, their errors.
  * content_write.c, content_read.c: bytes in and out. content_land.c: bytes received in place.
+ * content_adopt.c: chunks that were filled elsewhere.
  * content_promise.c: bytes that will come. content_cut.c: the size. content_sync.c: write back.
  * content_attr.c: attributes. content_flight.c: for the flush engine. The lock of the cache guards
  * every field and list; the caller of a function ending in _locked holds it.

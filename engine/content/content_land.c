@@ -50,7 +50,7 @@ bool content_land(struct content *ct, uint64_t off, size_t len, struct content_l
 		if (!ck)
 			break;
 		l->chunks[l->nr] = ck;
-		l->bytes[l->nr++] = (struct iovec){chunk_data(c, ck) + a, n};
+		l->bytes[l->nr++] = (struct iovec){ck->memory + a, n};
 		done += n;
 	}
 	if (done == len && !ct->error && !ct->published && list_empty(&ct->promises))

@@ -32,7 +32,7 @@ static ssize_t read_part(struct content *ct, int fd, char *buf, uint64_t off, si
 		}
 	}
 	if (ck) {
-		memcpy(buf, chunk_data(c, ck) + a, n);
+		memcpy(buf, ck->memory + a, n);
 		LOCK_SCOPE(&c->lock);
 		content_unuse_locked(ct, ck);
 		return (ssize_t)n;
@@ -101,7 +101,7 @@ size_t content_pin(struct content *ct, size_t len, uint64_t off, struct content_
 			unpin_locked(p);
 			return 0;
 		}
-		p->bytes[p->nr] = (struct iovec){chunk_data(c, ck) + a, n};
+		p->bytes[p->nr] = (struct iovec){ck->memory + a, n};
 		p->chunks[p->nr++] = ck;
 		ck->users++;
 		done += n;

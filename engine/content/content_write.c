@@ -100,7 +100,7 @@ static int close_gap_locked(struct content *ct, struct chunk *ck, uint32_t a, ui
 	ck->users++;
 	ck->writers++;
 	lock_drop(&c->lock);
-	err = fill(ct, chunk_data(c, ck) + from, to - from, base + from, backing_end);
+	err = fill(ct, ck->memory + from, to - from, base + from, backing_end);
 	lock_take(&c->lock);
 	ck->writers--;
 	if (!err && ct->error)
@@ -162,7 +162,7 @@ static int write_part(struct content *ct, const char *buf, uint64_t index, uint3
 	ck->users++;
 	ck->writers++;
 	lock_drop(&c->lock);
-	copy_into_cache(chunk_data(c, ck) + a, buf, b - a);
+	copy_into_cache(ck->memory + a, buf, b - a);
 	lock_take(&c->lock);
 	ck->writers--;
 	if (!ct->error)

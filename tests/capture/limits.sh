@@ -41,6 +41,38 @@ with open(mnt + "/a.pt", "wb", 0) as f, open(mnt + "/b.pt", "wb", 0) as g:
 END
 umount_ckptfs
 
+# Sixteen ranks share the cache but for an eighth, and a process of another job finds room beside them. So does a ninth one
+# where no launcher says how many there are, and a plain save, in what is never lent.
+mount_ckptfs -o host_cache_size=64M,chunk_size=64K
+program <<'END'
+from capture import *
+ranks = [Session(rank=i, world=16, local_world=16) for i in range(16)]
+assert all(s.slot * s.slots == 56 * MB // 16 for s in ranks), [s.slots for s in ranks]
+stranger = Session()
+assert stranger.slot * stranger.slots == 2 * MB, stranger.slots
+for s in ranks + [stranger]:
+	s.bye()
+one = Session(rank=0, world=1, local_world=1)
+assert one.slot * one.slots == 56 * MB
+wait(lambda: status()["cache"]["lent"] == 56 * MB)
+one.bye()
+several = [Session() for _ in range(9)]
+assert [s.slot * s.slots for s in several[:3]] == [30 * MB, 15 * MB, 15 * MB // 2], [s.slots for s in several]
+assert several[8].slots >= 2
+with open(mnt + "/plain.pt", "wb", 0) as f:
+	f.write(data(1, 20 * MB))
+wait(lambda: os.path.exists(back + "/plain.pt"))
+assert read(back + "/plain.pt") == data(1, 20 * MB)
+# What a session had leaves with it, and the next one has all of its share.
+for s in several:
+	s.bye()
+for _ in range(20):
+	s = Session(rank=0, world=1, local_world=1)
+	assert s.slot * s.slots == 56 * MB, s.slots
+	s.bye()
+END
+umount_ckptfs
+
 mount_ckptfs -o host_cache_size=64M,chunk_size=64K
 program <<'END'
 from capture import *

@@ -11,6 +11,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/cache/cache.h"
+#include "engine/cache/loan.h"
 
 #define MIB ((size_t)1 << 20)
 
@@ -72,18 +73,27 @@ static json_int_t told(struct cache *c, const char *key)
 	return n;
 }
 
+static size_t loaned(struct cache *c)
+{
+	LOCK_SCOPE(&c->lock);
+	return c->nr_loaned;
+}
+
 static void wait_until_faulted(struct cache *c)
 {
-	while (told(c, "untouched"))
+	while (told(c, "untouched") || loaned(c))
 		usleep(1000);
 }
 
-static bool has_memory(struct cache *c, const struct chunk *ck)
+/* In the range of the cache itself, whatever is lent. */
+static bool has_own_memory(struct cache *c, const struct chunk *ck)
 {
 	unsigned char pages[CACHE_CHUNK_MAX / 4096];
 	size_t i;
 
-	assert_int_equal(mincore(chunk_data(c, ck), c->chunk_size, pages), 0);
+	assert_int_equal(
+		mincore(c->memory + (size_t)(ck - c->chunks) * c->chunk_size, c->chunk_size, pages),
+		0);
 	for (i = 0; i < c->chunk_size / 4096; i++)
 		if (!(pages[i] & 1))
 			return false;
@@ -104,36 +114,38 @@ static void check_whole(struct cache *c)
 	assert_int_equal(c->nr_free, c->nr_chunks);
 	assert_int_equal(c->nr_lent, 0);
 	for (i = 0; i < c->nr_chunks; i++)
-		assert_true(has_memory(c, &c->chunks[i]));
+		assert_true(has_own_memory(c, &c->chunks[i]));
 }
 
 static void nobody_waits_for_the_faulting(void **state)
 {
 	struct cache *c = begin(64 * MIB, MIB, 1);
-	struct chunk *lent[40], *written[24];
+	struct chunk *written[24];
+	struct loan *l;
 	unsigned i;
 
 	(void)state;
 	assert_int_equal(told(c, "free"), 64 * MIB);
 	assert_int_equal(told(c, "untouched"), 64 * MIB);
 	assert_int_equal(told(c, "faulted"), 0);
-	assert_int_equal(cache_lend(c, 0, lent, 40), 40);
+	assert_int_equal(loan_create(&l, c, 0, 40, NULL, NULL), 0);
+	assert_int_equal(l->nr_slots, 40);
 	assert_int_equal(told(c, "free"), 24 * MIB);
 	assert_int_equal(told(c, "untouched"), 24 * MIB);
 	assert_int_equal(told(c, "lent"), 40 * MIB);
 	for (i = 0; i < 24; i++) {
 		LOCK_SCOPE(&c->lock);
 		assert_int_equal(cache_claim(c, 0, &written[i]), 0);
-		memset(chunk_data(c, written[i]), (int)i + 1, MIB);
+		memset(written[i]->memory, (int)i + 1, MIB);
 	}
 	assert_int_equal(told(c, "free"), 0);
 	allow(UINT_MAX);
 	for (i = 0; i < 24; i++) {
-		assert_int_equal(chunk_data(c, written[i])[MIB - 1], i + 1);
+		assert_int_equal(written[i]->memory[MIB - 1], i + 1);
 		LOCK_SCOPE(&c->lock);
 		cache_give_back(c, written[i]);
 	}
-	cache_unlend(c, lent, 40);
+	loan_close(l);
 	check_whole(c);
 	cache_destroy(c);
 }
@@ -154,11 +166,11 @@ static void writers_and_several_faulters(void **state)
 			assert_int_equal(cache_claim(c, 0, &ck[i]), 0);
 		}
 		for (i = 0; i < 50; i++)
-			memset(chunk_data(c, ck[i]), (int)i + 1, c->chunk_size);
+			memset(ck[i]->memory, (int)i + 1, c->chunk_size);
 		for (i = 0; i < 50; i++) {
 			size_t at = next_random(&seed) % c->chunk_size;
 
-			assert_int_equal(chunk_data(c, ck[i])[at], i + 1);
+			assert_int_equal(ck[i]->memory[at], i + 1);
 			LOCK_SCOPE(&c->lock);
 			cache_give_back(c, ck[i]);
 		}
@@ -170,26 +182,27 @@ static void writers_and_several_faulters(void **state)
 static void what_is_lent_has_no_memory_here(void **state)
 {
 	struct cache *c = begin(32 * MIB, MIB, 2);
-	struct chunk *lent[10];
-	unsigned i;
+	struct loan *l;
+	unsigned i, nr = 0;
 
 	(void)state;
 	allow(UINT_MAX);
 	check_whole(c);
-	assert_int_equal(cache_lend(c, 0, lent, 10), 10);
-	for (i = 0; i < 10; i++)
-		assert_false(has_memory(c, lent[i]));
+	assert_int_equal(loan_create(&l, c, 0, 10, NULL, NULL), 0);
+	for (i = 0; i < c->nr_chunks; i++)
+		nr += !has_own_memory(c, &c->chunks[i]);
+	assert_int_equal(nr, 10);
 	assert_int_equal(told(c, "untouched"), 0);
-	cache_unlend(c, lent, 10);
+	loan_close(l);
 	check_whole(c);
 	cache_destroy(c);
 }
 
-static struct chunk *few[4];
+static struct loan *few;
 
 static void *lend_few(void *cache)
 {
-	assert_int_equal(cache_lend(cache, 0, few, 4), 4);
+	assert_int_equal(loan_create(&few, cache, 0, 4, NULL, NULL), 0);
 	return NULL;
 }
 
@@ -198,7 +211,7 @@ static void lent_while_it_is_being_faulted(void **state)
 {
 	struct cache *c = begin(512 << 10, 64 << 10, 1);
 	pthread_t lender;
-	unsigned i;
+	unsigned i, nr = 0;
 
 	(void)state;
 	assert_int_equal(pthread_create(&lender, NULL, lend_few, c), 0);
@@ -206,9 +219,10 @@ static void lent_while_it_is_being_faulted(void **state)
 		usleep(1000);
 	allow(UINT_MAX);
 	assert_int_equal(pthread_join(lender, NULL), 0);
-	for (i = 0; i < 4; i++)
-		assert_false(has_memory(c, few[i]));
-	cache_unlend(c, few, 4);
+	for (i = 0; i < c->nr_chunks; i++)
+		nr += !has_own_memory(c, &c->chunks[i]);
+	assert_int_equal(nr, 4);
+	loan_close(few);
 	check_whole(c);
 	cache_destroy(c);
 }

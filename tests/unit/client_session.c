@@ -122,11 +122,12 @@ static void the_rank_is_what_the_launcher_says(void **state)
 		{"SLURM_PROCID", "4"},	{"SLURM_NTASKS", "8"},
 		{"SLURM_LOCALID", "2"}, {"SLURM_STEP_ID", "0"},
 		{"RANK", "5"},		{"WORLD_SIZE", "16"},
-		{"LOCAL_RANK", "1"},	{"LOCAL_WORLD_SIZE", "4"}};
+		{"LOCAL_RANK", "1"},	{"LOCAL_WORLD_SIZE", "4"},
+		{"SLURM_STEP_TASKS_PER_NODE", "3(x2),12"}};
 	struct ckptfs_options given = CKPTFS_OPTIONS_DEFAULT;
 
 	(void)state;
-	for (unsigned i = 0; i < 8; i++)
+	for (unsigned i = 0; i < 9; i++)
 		unsetenv(variables[i][0]);
 	greet(NULL);
 	assert_said(-1, 0, -1, 0);
@@ -137,6 +138,9 @@ static void the_rank_is_what_the_launcher_says(void **state)
 	setenv(variables[3][0], variables[3][1], 1);
 	greet(NULL);
 	assert_said(4, 8, 2, 0);
+	setenv(variables[8][0], variables[8][1], 1);
+	greet(NULL);
+	assert_said(4, 8, 2, 12);
 	for (unsigned i = 4; i < 8; i++)
 		setenv(variables[i][0], variables[i][1], 1);
 	greet(NULL);
@@ -146,7 +150,7 @@ static void the_rank_is_what_the_launcher_says(void **state)
 	greet(&given);
 	assert_said(0, 1, 1, 4);
 	assert_int_equal(daemon_.hello.arena_bytes, 12345);
-	for (unsigned i = 0; i < 8; i++)
+	for (unsigned i = 0; i < 9; i++)
 		unsetenv(variables[i][0]);
 }
 

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared by the files behind cache.h. cache.c: states, room and its queue. faulting.c: memory of
+ * chunks, faulted in. loan.c: chunks that a session fills. The caller holds the lock of the cache.
+ */
+#ifndef ENGINE_CACHE_CACHE_INSIDE_H
+#define ENGINE_CACHE_CACHE_INSIDE_H
+
+#include "engine/cache/cache.h"
+
+/* --- cache.c --- */
+
+/* A free or clean chunk to lend, which is charged to @uid; NULL: the rest is for writers. */
+struct chunk *cache_take_to_lend_locked(struct cache *c, uid_t uid);
+
+/* Makes @ck, which was lent, free and cold. */
+void cache_take_back_locked(struct cache *c, struct chunk *ck);
+
+/* --- faulting.c --- */
+
+/* Starts the threads. 0, or -errno if there is none. */
+int cache_faulters_start(struct cache *c);
+void cache_faulters_stop(struct cache *c);
+
+/* Returns the memory of @ck to the host. Memory that @ck gets later is locked as before. */
+void cache_release(struct cache *c, struct chunk *ck);
+
+/* --- loan.c --- */
+
+/* @ck, which is of a loan, has no content any more. */
+void loan_returned_locked(struct chunk *ck);
+
+/*
+ * Gives back the memory of a closed loan, or a part of it. Drops the lock meanwhile. False: there
+ * is nothing to do. For the threads that fault.
+ */
+bool loans_work_locked(struct cache *c);
+
+/* At the end of the cache: no thread uses it. */
+void loans_destroy(struct cache *c);
+
+#endif
