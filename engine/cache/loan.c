@@ -155,7 +155,14 @@ bool loan_has_room(struct loan *l)
 {
 	LOCK_SCOPE(&l->cache->lock);
 	l->awaited = list_empty(&l->idle);
+	if (l->awaited)
+		waitq_wake(&l->cache->work);
 	return !l->awaited;
+}
+
+bool loan_is_awaited_locked(const struct loan *l)
+{
+	return l->awaited;
 }
 
 struct chunk *loan_take(struct loan *l)

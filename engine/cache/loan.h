@@ -63,6 +63,9 @@ void loan_give(struct loan *l, struct chunk *ck);
 /* False: loan_take would find none, and @room is called once it may find one. */
 bool loan_has_room(struct loan *l);
 
+/* True if the session waits for room: what it has filled should leave soon. */
+bool loan_is_awaited_locked(const struct loan *l);
+
 /* The number of slots that loan_take would find. */
 unsigned loan_room(struct loan *l);
 

@@ -40,9 +40,10 @@ static void look_locked(struct session *s, struct slot *slot)
 {
 	if (slot->nr_out || slot == s->open)
 		return;
+	if (list_empty(&s->done))
+		session_wake(s);
 	list_del(&slot->link);
 	list_append(&s->done, &slot->link);
-	session_wake(s);
 }
 
 void slot_close_locked(struct session *s)

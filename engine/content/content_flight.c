@@ -4,20 +4,65 @@
  * landing. The bytes of a flying chunk do not change. This file writes nothing (engine/flush does).
  */
 
+#include "engine/cache/loan.h"
 #include "engine/content/content_inside.h"
 
-#define DIRECT_ALIGN 4096u
+#define DIRECT_ALIGN	   4096u
+#define PROMISES_LOOKED_AT 64
+
+static bool may_fly(const struct chunk *ck)
+{
+	return !ck->writers && chunk_is_dirty(ck);
+}
+
+/*
+ * True if bytes before @ck, of the same piece of the digest, are on their way: flushed before them,
+ * the piece would have to be read again. Looks at the first promises only, which come first.
+ */
+static bool comes_too_early_locked(const struct cache *c, const struct chunk *ck)
+{
+	const struct content *ct = ck->content;
+	uint64_t off = ck->index * c->chunk_size, piece = off - off % DIGEST_PIECE;
+	const struct list *l;
+	unsigned nr = 0;
+
+	if (!ct->digest || (ck->loan && loan_is_awaited_locked(ck->loan)))
+		return false;
+	list_for_each (l, &ct->promises) {
+		const struct promise *p = container_of(l, const struct promise, link);
+
+		if (p->off >= off || ++nr > PROMISES_LOOKED_AT)
+			return false;
+		if (p->off + p->len > piece)
+			return true;
+	}
+	return false;
+}
+
+/* The first chunk that may fly of those before @ck in the same piece of the digest; or @ck. */
+static struct chunk *first_of_piece_locked(struct cache *c, struct chunk *ck)
+{
+	struct chunk *first = ck;
+	uint64_t i = ck->index;
+
+	while (ck && i * c->chunk_size % DIGEST_PIECE) {
+		ck = cache_find(c, first->content, --i);
+		if (ck && ck->state == CHUNK_READY && may_fly(ck))
+			first = ck;
+	}
+	return first;
+}
 
 /* The oldest dirty chunk of @queue into which no thread is writing. */
-static struct chunk *first_due_locked(struct list *queue)
+static struct chunk *first_due_locked(struct cache *c, struct list *queue)
 {
 	struct list *l;
 
 	list_for_each (l, queue) {
 		struct chunk *ck = container_of(l, struct chunk, queue);
 
-		if (!ck->writers && chunk_is_dirty(ck))
-			return ck;
+		if (may_fly(ck) && (cache_pressed(c) || !comes_too_early_locked(c, ck)))
+			return ck->content->digest ? first_of_piece_locked(c, ck) : ck;
 	}
 	return NULL;
 }
@@ -45,10 +90,10 @@ static void choose_range(const struct cache *c, struct flight *f)
 
 bool content_take_off_locked(struct cache *c, struct flight *f)
 {
-	struct chunk *ck = first_due_locked(&c->ready);
+	struct chunk *ck = first_due_locked(c, &c->ready);
 
 	if (!ck && cache_pressed(c))
-		ck = first_due_locked(&c->partial);
+		ck = first_due_locked(c, &c->partial);
 	if (!ck)
 		return false;
 	*f = (struct flight){.content = ck->content,

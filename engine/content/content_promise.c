@@ -117,6 +117,7 @@ void content_kept(struct content *ct, struct promise *p)
 	LOCK_SCOPE(&ct->all->cache->lock);
 	list_del(&p->link);
 	waitq_wake_all(&ct->settled);
+	waitq_wake(&ct->all->cache->work); /* what waited for these bytes is due */
 }
 
 uint64_t content_promised_bytes(struct content *ct)
