@@ -190,6 +190,34 @@ static bool not_staged(int err)
 	return err == -EOPNOTSUPP || err == -ENOTTY || err == -ENOSYS;
 }
 
+static int by_offset(const void *a, const void *b)
+{
+	const struct ckpt_capture *x = *(struct ckpt_capture *const *)a;
+	const struct ckpt_capture *y = *(struct ckpt_capture *const *)b;
+
+	return x->file_off < y->file_off ? -1 : x->file_off > y->file_off;
+}
+
+/*
+ * Puts @all in the order of the file, so that the daemon finds neighbours together. If two overlap,
+ * the later one counts, and all keep their order.
+ */
+static void sort(struct ckpt_capture **all, size_t n)
+{
+	struct ckpt_capture **sorted = malloc(n * sizeof(struct ckpt_capture *));
+	bool overlap = false;
+
+	if (!sorted)
+		return;
+	memcpy(sorted, all, n * sizeof(struct ckpt_capture *));
+	qsort(sorted, n, sizeof(struct ckpt_capture *), by_offset);
+	for (size_t i = 1; i < n && !overlap; i++)
+		overlap = sorted[i]->file_off - sorted[i - 1]->file_off < sorted[i - 1]->len;
+	if (!overlap)
+		memcpy(all, sorted, n * sizeof(struct ckpt_capture *));
+	free(sorted);
+}
+
 static int queue_all(struct ckptfs_session *s, struct ckpt_capture **all, size_t n, int fd,
 		     size_t *queued)
 {
@@ -220,6 +248,7 @@ static int write_all(struct ckptfs_session *s, struct captures *cs, int fd)
 		err = bind_all(s, all, nr, fd);
 	if (err)
 		return err;
+	sort(all, nr);
 	err = queue_all(s, all, nr, fd, &queued);
 	if (not_staged(err)) {
 		err = 0;
