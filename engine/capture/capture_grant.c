@@ -54,7 +54,7 @@ static struct ckptfs_grant grant_of(const struct session *s, const struct piece 
 	return (struct ckptfs_grant){.nr = p->nr,
 				     .seq = c->seq,
 				     .src_off = c->src_off +
-						(slot->index * chunk + p->at - c->promise.off),
+						(slot->index * chunk + p->at - c->owed.promise.off),
 				     .arena_off = loan_slot(s->loan, slot->chunk) * chunk + p->at,
 				     .len = p->len};
 }

@@ -72,30 +72,23 @@ static int begin(struct session *s, struct generation *g, uint64_t key,
 
 	if (!c)
 		return -ENOMEM;
-	*c = (struct capture){.seq = in->seq,
-			      .src_off = in->src_off,
-			      .generation = g,
-			      .promise = {.off = in->file_off, .len = in->len}};
+	*c = (struct capture){.seq = in->seq, .src_off = in->src_off};
 	list_init(&c->link);
-	list_init(&c->promise.link);
 	list_init(&c->pieces);
 	c->notice = calloc(1, sizeof(*c->notice));
-	err = c->notice ? generation_write(g, key) : -ENOMEM;
+	err = c->notice ? provided_begin(&c->owed, g, key, in->file_off, in->len) : -ENOMEM;
 	if (err) {
 		free(c->notice);
 		free(c);
-		return err == -EEXIST ? -EOPNOTSUPP : err; /* it is published already */
+		return err;
 	}
-	generation_get(g);
-	if (in->len)
-		err = content_promise(generation_content(g), &c->promise);
 	{
 		LOCK_SCOPE(&s->lock);
-		c->tensor = err ? NULL : tensor_find_locked(s, in->id);
-		if (!c->tensor && !err)
-			err = -EBADF; /* unregistered meanwhile */
+		c->tensor = tensor_find_locked(s, in->id);
 		if (c->tensor)
 			tensor_get(c->tensor);
+		else
+			err = -EBADF; /* unregistered meanwhile */
 	}
 	if (err)
 		capture_end(c);
@@ -106,9 +99,7 @@ static int begin(struct session *s, struct generation *g, uint64_t key,
 
 void capture_end(struct capture *c)
 {
-	content_kept(generation_content(c->generation), &c->promise);
-	generation_changed(c->generation);
-	generation_put(c->generation);
+	provided_end(&c->owed);
 	free(c->notice);
 	free(c);
 }
@@ -143,19 +134,18 @@ static void enqueue_locked(struct session *s, struct capture *c)
 	list_push(at, &c->link);
 	s->counts.stats.captures++;
 	s->counts.stats.pending++;
-	s->counts.stats.pending_bytes += c->promise.len;
+	s->counts.stats.pending_bytes += c->owed.promise.len;
 }
 
 /* The commit file of a checkpoint lists its tensors; a file by itself has no such list. */
-static void promised(const struct capture *c)
+static void promised(struct capture *c)
 {
-	const struct tensor_place at = {.at = c->promise.off,
+	const struct tensor_place at = {.at = c->owed.promise.off,
 					.from = c->src_off,
-					.bytes = c->promise.len,
+					.bytes = c->owed.promise.len,
 					.tensor = c->tensor};
 
-	content_promised(generation_content(c->generation), &c->promise,
-			 generation_checkpoint(c->generation) ? &at : NULL);
+	provided_certain(&c->owed, generation_checkpoint(c->owed.generation) ? &at : NULL);
 }
 
 /* The batch is complete. Captures without bytes are done, and stay in @made. */
@@ -165,7 +155,7 @@ static void take_in_locked(struct session *s, struct capture **made, unsigned nr
 
 	for (i = 0; i < nr; i++) {
 		s->last_seq = made[i]->seq;
-		if (made[i]->promise.len) {
+		if (made[i]->owed.promise.len) {
 			promised(made[i]);
 			enqueue_locked(s, made[i]);
 			made[i] = NULL;

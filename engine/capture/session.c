@@ -29,14 +29,14 @@ static void trace(struct session *s, struct capture *c)
 			   .rank = s->rank,
 			   .pid = s->pid,
 			   .tensor = c->tensor,
-			   .bytes = c->promise.len,
+			   .bytes = c->owed.promise.len,
 			   .written_ns = c->written_ns,
 			   .begin_ns = c->begin_ns,
 			   .end_ns = c->end_ns,
 			   .landed_ns = clock_mono_ns(),
 			   .failed = c->failed};
 
-	snprintf(t.staging, sizeof(t.staging), "%s", generation_staging(c->generation));
+	snprintf(t.staging, sizeof(t.staging), "%s", generation_staging(c->owed.generation));
 	trace_add(&s->all->trace, &t);
 	c->tensor = NULL;
 }
@@ -46,7 +46,7 @@ static void detach_locked(struct session *s, struct capture *c)
 {
 	list_del(&c->link);
 	s->counts.stats.pending--;
-	s->counts.stats.pending_bytes -= c->promise.len;
+	s->counts.stats.pending_bytes -= c->owed.promise.len;
 	trace(s, c);
 }
 
@@ -68,7 +68,7 @@ void session_fail_locked(struct session *s, struct capture *c, int err, const ch
 	detach_locked(s, c);
 	s->counts.stats.failed++;
 	lock_drop(&s->lock);
-	generation_give_up(c->generation, err, why);
+	provided_fail(&c->owed, err, why);
 	lock_take(&s->lock);
 	c->told = true;
 	if (c->landing)
@@ -97,7 +97,7 @@ void session_landed_locked(struct session *s, struct capture *c, uint32_t len, i
 		session_fail_locked(s, c, err, strerror(-err), false);
 		return;
 	}
-	if (c->failed ? !c->told : c->nr_landed < c->promise.len)
+	if (c->failed ? !c->told : c->nr_landed < c->owed.promise.len)
 		return;
 	if (!c->failed)
 		detach_locked(s, c);

@@ -13,6 +13,7 @@
 #include "engine/cache/loan.h"
 #include "engine/capture/capture.h"
 #include "engine/capture/trace.h"
+#include "engine/unit/provider.h"
 
 /* What sessions did, and wait for. */
 struct session_counts {
@@ -39,9 +40,8 @@ struct captures {
 struct capture {
 	struct list link; /* session->waiting until all of it is granted; then ->granted */
 	uint64_t seq, src_off;
-	struct tensor *tensor;	       /* referenced */
-	struct generation *generation; /* referenced, and open for changes */
-	struct promise promise;
+	struct tensor *tensor; /* referenced */
+	struct provided owed;
 	struct notice *notice;		       /* sent if it fails */
 	struct list pieces;		       /* piece->of_capture: those not landed */
 	uint64_t nr_granted, nr_landed;	       /* bytes */
@@ -100,7 +100,7 @@ struct session {
 	int listening; /* the socket, until a process comes; else -1 */
 	int err;       /* SESSION_ENDED before SESSION_LIVES: why */
 	pid_t pid;
-	bool bye, closed; /* BYE was said; the control file was closed */
+	bool bye, closed;  /* BYE was said; the control file was closed */
 	struct loan *loan; /* NULL: it has ended, and so has the session */
 	struct table granted_pieces;
 	struct list slots, done;

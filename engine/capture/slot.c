@@ -62,7 +62,7 @@ bool slot_has_room_locked(struct session *s)
 	if (list_empty(&s->waiting))
 		return false;
 	c = container_of(s->waiting.next, struct capture, link);
-	return continues_locked(s, c->generation, c->promise.off + c->nr_granted) ||
+	return continues_locked(s, c->owed.generation, c->owed.promise.off + c->nr_granted) ||
 	       loan_has_room(s->loan);
 }
 
@@ -91,12 +91,13 @@ static struct slot *open_slot_locked(struct session *s, const struct generation 
 
 struct piece *slot_grant_locked(struct session *s, struct capture *c)
 {
-	uint64_t off = c->promise.off + c->nr_granted, left = c->promise.len - c->nr_granted;
+	uint64_t off = c->owed.promise.off + c->nr_granted,
+		 left = c->owed.promise.len - c->nr_granted;
 	uint32_t at = (uint32_t)(off % chunk_size(s));
 	struct piece *p = calloc(1, sizeof(*p));
-	struct slot *slot = continues_locked(s, c->generation, off)
+	struct slot *slot = continues_locked(s, c->owed.generation, off)
 				    ? s->open
-				    : open_slot_locked(s, c->generation, off);
+				    : open_slot_locked(s, c->owed.generation, off);
 
 	if (!p || !slot) {
 		free(p);
@@ -115,7 +116,7 @@ struct piece *slot_grant_locked(struct session *s, struct capture *c)
 	slot->end = at + p->len;
 	c->nr_granted += p->len;
 	s->counts.stats.granted_bytes += p->len;
-	if (c->nr_granted == c->promise.len) {
+	if (c->nr_granted == c->owed.promise.len) {
 		list_del(&c->link);
 		list_append(&s->granted, &c->link);
 	}
@@ -244,7 +245,7 @@ static struct content *begin_landing_locked(struct slot *slot)
 		if (!p->landing)
 			continue;
 		p->landing->landing = true;
-		ct = generation_content(p->landing->generation);
+		ct = generation_content(p->landing->owed.generation);
 	}
 	return ct;
 }

@@ -22,7 +22,7 @@ import logging
 import os
 import threading
 import time
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable, Iterator, NamedTuple
 
 import torch
 from torch.distributed.checkpoint import FileSystemReader, FileSystemWriter
@@ -203,11 +203,25 @@ class Writer(FileSystemWriter):
         fates.raise_first()
         name = f"{plan.storage_data.prefix}0.distcp"
         file = lazy.Writer(session)
-        results, at = [], 0
-        for item in sorted(plan.items, key=lambda item: item.type != WriteItemType.BYTE_IO):
-            size = self._add(file, item, planner.resolve_data(item), at)
+        results: list[WriteResult] = []
+        at = 0
+
+        def stored(item: Any, size: int) -> None:
+            nonlocal at
             results.append(WriteResult(item.index, size, _StorageInfo(name, at, size)))
             at += -(-size // ALIGN) * ALIGN
+
+        def serialised() -> Iterator[tuple[int, bytes]]:
+            for item in objects:
+                data = planner.resolve_data(item).getvalue()
+                yield at, data
+                stored(item, len(data))
+
+        objects = [item for item in plan.items if item.type == WriteItemType.BYTE_IO]
+        for item in plan.items:
+            if item.type != WriteItemType.BYTE_IO:
+                stored(item, self._add(file, item, planner.resolve_data(item), at))
+        file.late = serialised()
         lazy.write_to_path(file, os.path.join(self.path, name))
         future: Future[list[WriteResult]] = Future()
         future.set_result(results)
@@ -231,10 +245,7 @@ class Writer(FileSystemWriter):
         return skeleton.available()
 
     def _add(self, file: lazy.Writer, item: Any, data: Any, at: int) -> int:
-        """At @at of the file; its size."""
-        if item.type == WriteItemType.BYTE_IO:
-            file.parts.append((at, data.getvalue()))
-            return len(data.getvalue())
+        """A tensor, at @at of the file; its size."""
         tensor = data.detach()
         if not lazy.is_plain(tensor):
             saved = _saved(tensor)

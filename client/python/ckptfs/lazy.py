@@ -12,7 +12,7 @@ import logging
 import os
 import pickle
 import threading
-from typing import Any, Iterator, List, Sequence, Tuple
+from typing import Any, Iterable, Iterator, List, Sequence, Tuple
 
 import torch
 
@@ -123,6 +123,8 @@ class Writer:
         self.parts: list[tuple[int, Any]] = []
         self.sources: list[Source] = []
         self.head_last = False  # it is the head without which a file is none, not the end
+        # More parts, behind all others, which are made while tensors are captured.
+        self.late: Iterable[tuple[int, Any]] = ()
 
     def add(self, planned: reuse.Planned) -> None:
         """All of the file."""
@@ -188,6 +190,8 @@ class Writer:
             _write_run(fd, *run)
         if self.session:
             self.session.write_sources(fd, self.sources, small)
+        for at, data in self.late:
+            _write_run(fd, at, [data])
         if last:
             _write_run(fd, *last)
 

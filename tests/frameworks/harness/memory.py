@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""By how much the memory of this process grows meanwhile."""
+"""By how much the memory of this process grows meanwhile, but for what ckptfs lends it: that is of
+the cache, and is faulted in when tensors are registered."""
 
 import re
 
@@ -12,9 +13,10 @@ def _kib(field):
 def begin():
     with open("/proc/self/clear_refs", "w", encoding="utf-8") as file:
         file.write("5")  # the peak is what there is now
-    return _kib("VmRSS")
+    return _kib("VmRSS"), _kib("RssShmem")
 
 
 def grown(before):
     """In bytes, at most, since begin() returned that."""
-    return 1024 * (_kib("VmHWM") - before)
+    memory, shared = before
+    return 1024 * (_kib("VmHWM") - memory - (_kib("RssShmem") - shared))
