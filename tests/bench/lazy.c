@@ -12,6 +12,9 @@
  * 	lazy steps DIR BYTES STEPS WORK	that work at each step, the barrier, an update of
  * 					all tensors, a save: of the steps the median.
  * 					DIR -: the same without saves and barriers
+ * 	lazy many DIR BYTES SESSIONS NR	so many processes at once, each of which saves its part of
+ * 					BYTES in NR tensors to DIR/many-<n>-1.pt: until all of it
+ * 					is captured
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,23 +25,25 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "client/ckptfs.h"
 
-#define PIECES	    500
 #define ALIGN	    64
 #define STEPS_MAX   1000
+#define MANY_MAX    64
 #define PATH_BYTES  4096
 #define COMMIT_S    300
 #define STATE_XATTR "user.ckptfs.state"
 
 static struct {
 	char *at;
+	unsigned nr;
 	size_t each, all; /* bytes of a tensor, of all */
-} state;
+} state = {.nr = 500};
 
 static volatile uint64_t sink;
 
@@ -74,27 +79,27 @@ static char *memory_of(size_t size)
 
 static void make_state(size_t bytes)
 {
-	state.each = bytes / PIECES / ALIGN * ALIGN;
+	state.each = bytes / state.nr / ALIGN * ALIGN;
 	if (!state.each)
-		die("%zu bytes are not enough for %d tensors", bytes, PIECES);
-	state.all = state.each * PIECES;
+		die("%zu bytes are not enough for %u tensors", bytes, state.nr);
+	state.all = state.each * state.nr;
 	state.at = memory_of(state.all);
 }
 
 /* --- by handle --- */
 
-static struct ckptfs_session *open_session(const char *dir)
+static struct ckptfs_session *open_session(const char *dir, int rank, int world)
 {
 	struct ckptfs_options o = CKPTFS_OPTIONS_DEFAULT;
-	struct ckptfs_tensor_info infos[PIECES];
+	struct ckptfs_tensor_info *infos = calloc(state.nr, sizeof(*infos));
+	char(*names)[32] = calloc(state.nr, sizeof(*names));
 	struct ckptfs_session *s;
-	char names[PIECES][32];
 
-	o.rank = o.local_rank = 0;
-	o.world = o.local_world = 1;
+	o.rank = o.local_rank = rank;
+	o.world = o.local_world = world;
 	if (ckptfs_open(dir, &o, &s))
 		die("%s", ckptfs_error(NULL));
-	for (unsigned i = 0; i < PIECES; i++) {
+	for (unsigned i = 0; i < state.nr; i++) {
 		snprintf(names[i], sizeof(names[i]), "layers.%u.weight", i);
 		infos[i] = (struct ckptfs_tensor_info){.id = i + 1,
 						       .name = names[i],
@@ -105,8 +110,10 @@ static struct ckptfs_session *open_session(const char *dir)
 						       .shard_shape = {state.each / 4},
 						       .bytes = state.each};
 	}
-	if (ckptfs_register(s, infos, PIECES))
+	if (ckptfs_register(s, infos, state.nr))
 		die("%s", ckptfs_error(s));
+	free(names);
+	free(infos);
 	return s;
 }
 
@@ -121,16 +128,17 @@ static int create(const char *path)
 
 static void save(struct ckptfs_session *s, const char *path)
 {
-	struct ckptfs_write_op ops[PIECES];
+	struct ckptfs_write_op *ops = calloc(state.nr, sizeof(*ops));
 	int fd = create(path);
 
-	for (unsigned i = 0; i < PIECES; i++)
+	for (unsigned i = 0; i < state.nr; i++)
 		ops[i] = (struct ckptfs_write_op){.id = i + 1,
 						  .file_off = i * state.each,
 						  .len = state.each,
 						  .addr = state.at + i * state.each};
-	if (ckptfs_write(s, fd, ops, PIECES) || close(fd))
+	if (ckptfs_write(s, fd, ops, state.nr) || close(fd))
 		die("%s: %s", path, ckptfs_error(s));
+	free(ops);
 }
 
 static void barrier(struct ckptfs_session *s)
@@ -164,7 +172,7 @@ static double copy_pages(char *to)
 {
 	double began = now();
 
-	for (unsigned i = 0; i < PIECES; i++)
+	for (unsigned i = 0; i < state.nr; i++)
 		memcpy(to + i * state.each, state.at + i * state.each, state.each);
 	sink = (uint64_t)to[state.all / 2];
 	return now() - began;
@@ -172,7 +180,7 @@ static double copy_pages(char *to)
 
 static void time_handles(const char *dir)
 {
-	struct ckptfs_session *s = open_session(dir);
+	struct ckptfs_session *s = open_session(dir, 0, 1);
 	double returned = 0, captured = 0, durable = 0, copied;
 	char path[PATH_BYTES], *to = memory_of(state.all);
 
@@ -199,7 +207,7 @@ static void time_handles(const char *dir)
 
 static void write_plainly(int fd, const char *path)
 {
-	for (unsigned i = 0; i < PIECES; i++) {
+	for (unsigned i = 0; i < state.nr; i++) {
 		const char *from = state.at + i * state.each;
 		size_t done = 0;
 
@@ -279,7 +287,7 @@ static int compare(const void *a, const void *b)
 
 static void time_steps(const char *dir, unsigned steps, uint64_t work)
 {
-	struct ckptfs_session *s = strcmp(dir, "-") != 0 ? open_session(dir) : NULL;
+	struct ckptfs_session *s = strcmp(dir, "-") != 0 ? open_session(dir, 0, 1) : NULL;
 	double took[STEPS_MAX], blocked = 0;
 	char path[PATH_BYTES] = "", old[PATH_BYTES] = "";
 
@@ -318,6 +326,72 @@ static void time_steps(const char *dir, unsigned steps, uint64_t work)
 	printf("{\"step\": %.9f, \"blocked\": %.9f}\n", took[steps / 2], blocked / steps);
 }
 
+/* --- several processes --- */
+
+static void tell(int fd)
+{
+	if (write(fd, "", 1) != 1)
+		die("pipe: %s", strerror(errno));
+}
+
+static void hear(int fd)
+{
+	char byte;
+
+	if (read(fd, &byte, 1) != 1)
+		die("a process has ended");
+}
+
+/* Saves twice; each time when it is told to, and tells when all is captured. */
+static void save_when_told(const char *dir, int rank, int world, int go, int done)
+{
+	struct ckptfs_session *s = open_session(dir, rank, world);
+	char path[PATH_BYTES];
+
+	for (unsigned round = 0; round < 2; round++) {
+		snprintf(path, sizeof(path), "%s/many-%d-%u.pt", dir, rank, round);
+		tell(done);
+		hear(go);
+		save(s, path);
+		barrier(s);
+		tell(done);
+		await_commit(path);
+	}
+	ckptfs_close(s);
+}
+
+static void time_many(const char *dir, unsigned nr)
+{
+	int go[2], done[2];
+	double took = 0;
+
+	if (!nr || nr > MANY_MAX || pipe(go) || pipe(done))
+		die("between 1 and %d processes", MANY_MAX);
+	for (unsigned i = 0; i < nr; i++)
+		if (!fork()) {
+			close(done[0]);
+			make_state(state.all / nr);
+			save_when_told(dir, (int)i, (int)nr, go[0], done[1]);
+			_exit(0);
+		}
+	close(done[1]);
+	for (unsigned round = 0; round < 2; round++) {
+		double began;
+
+		for (unsigned i = 0; i < nr; i++)
+			hear(done[0]);
+		began = now();
+		for (unsigned i = 0; i < nr; i++)
+			tell(go[1]);
+		for (unsigned i = 0; i < nr; i++)
+			hear(done[0]);
+		took = now() - began;
+	}
+	while (wait(NULL) > 0)
+		;
+	printf("{\"captured\": %.9f, \"bytes\": %zu}\n", took, state.all);
+}
+
 int main(int argc, char **argv)
 {
 	const char *verb = argc > 2 ? argv[1] : "";
@@ -328,6 +402,12 @@ int main(int argc, char **argv)
 	}
 	if (argc < 4)
 		die("what?");
+	if (!strcmp(verb, "many") && argc == 6) {
+		state.all = strtoull(argv[3], NULL, 10);
+		state.nr = (unsigned)atoi(argv[5]);
+		time_many(argv[2], (unsigned)atoi(argv[4]));
+		return 0;
+	}
 	make_state(strtoull(argv[3], NULL, 10));
 	if (!strcmp(verb, "handles"))
 		time_handles(argv[2]);

@@ -12,6 +12,7 @@ from processes import BUILD, command
 from rows import Row
 from setting import MIB, Bench
 
+SMALL = 20 << 10  # bytes of a small tensor
 LAZY = os.path.join(BUILD, "tests", "bench", "lazy")
 
 
@@ -19,10 +20,9 @@ def ask(*words: object) -> dict:
     return json.loads(command([LAZY, *map(str, words)]))
 
 
-def cache_size(bench: Bench) -> int:
-    """Half of it is lent: so all of a save fits there, and as much in the rest, which is
-    flushed."""
-    return 3 * bench.save_bytes
+def cache_size(bench: Bench, part: float = 1.1) -> int:
+    """@part of a save."""
+    return int(part * bench.save_bytes)
 
 
 def clear(bench: Bench, side: str, directory: str) -> None:
@@ -33,8 +33,8 @@ def clear(bench: Bench, side: str, directory: str) -> None:
     bench.quiesce(side)
 
 
-def run(bench: Bench, side: str, verb: str, *words: object) -> dict:
-    with bench.side(side, cache_size(bench)) as path:
+def run(bench: Bench, side: str, verb: str, *words: object, part: float = 1.1) -> dict:
+    with bench.side(side, cache_size(bench, part)) as path:
         took = ask(verb, path, bench.save_bytes, *words)
         bench.quiesce(side)
         clear(bench, side, path)
@@ -52,6 +52,19 @@ def sample_capture(bench: Bench, side: str) -> dict:
     """From before the create until the update barrier returns."""
     took = run(bench, "ckptfs", "handles")
     return {"value": took["bytes"] / MIB / took["captured" if side == "ckptfs" else "memcpy"]}
+
+
+def sample_tight(bench: Bench, side: str) -> dict:
+    """With a cache of half of it the capture waits for the flush, and for nothing else."""
+    if side == "ckptfs":
+        return {"value": run(bench, side, "handles", part=0.5)["captured"]}
+    return {"value": run(bench, side, "durable")["durable"]}
+
+
+def sample_many(bench: Bench, side: str) -> dict:
+    """Eight processes at once: in small tensors, or as many bytes in large ones."""
+    nr = bench.save_bytes // 8 // SMALL if side == "small" else 4
+    return {"value": run(bench, "ckptfs", "many", 8, nr, part=1.5)["captured"]}
 
 
 def sample_durable(bench: Bench, side: str) -> dict:
@@ -92,7 +105,25 @@ def lazy_rows(quick: bool) -> list[Row]:
             "MiB/s",
             ["ckptfs", "memcpy"],
             sample_capture,
-            goal=0.7,
+            goal=0.9,
+        ),
+        Row(
+            "lazy-tight",
+            "  the same with a cache of half of it; write+fsync of all",
+            "s",
+            ["ckptfs", "backing"],
+            sample_tight,
+            goal=1.0,
+            smaller=True,
+        ),
+        Row(
+            "lazy-many",
+            "8 sessions at once, tensors of 20 KiB; as much in large ones",
+            "s",
+            ["small", "large"],
+            sample_many,
+            goal=1.5,
+            smaller=True,
         ),
         Row(
             "lazy-durable",
