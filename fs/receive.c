@@ -14,6 +14,8 @@
 
 /* Polling this long before sleeping costs less than a wake-up. */
 #define SPIN_NS 50000
+/* Polling in vain keeps a busy CPU from the program that would send the next request. */
+#define SLEEPS_AFTER_VAIN 32
 
 /* Programs that save in turn make bad luck; an expectation must then prove right again first. */
 #define LUCK_MAX   8
@@ -39,15 +41,29 @@ bool receive_more(struct receiver *rc)
 	return poll(&p, 1, 0) > 0 && p.revents & POLLIN;
 }
 
-static void wait_for_one(struct receiver *rc, bool look)
+static bool poll_for_one(struct receiver *rc, struct pollfd *p)
 {
-	struct pollfd p = {.fd = rc->fd, .events = POLLIN};
 	uint64_t until = clock_mono_ns() + SPIN_NS;
 
 	do {
-		if (poll(&p, 1, look && rc->may_spin ? 0 : -1) > 0)
-			return;
+		if (poll(p, 1, 0) > 0)
+			return true;
 	} while (clock_mono_ns() < until);
+	atomic_store(&rc->sleeps, SLEEPS_AFTER_VAIN);
+	return false;
+}
+
+static void wait_for_one(struct receiver *rc, bool look)
+{
+	struct pollfd p = {.fd = rc->fd, .events = POLLIN};
+	int sleeps = atomic_load(&rc->sleeps);
+
+	if (look && rc->may_spin) {
+		if (sleeps > 0)
+			atomic_store(&rc->sleeps, sleeps - 1);
+		else if (poll_for_one(rc, &p))
+			return;
+	}
 	poll(&p, 1, -1);
 }
 

@@ -9,6 +9,7 @@
 #define FS_RECEIVE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -16,8 +17,9 @@
 #include "engine/content/content.h"
 
 struct receiver {
-	int fd;	       /* const: the device, O_NONBLOCK */
-	bool may_spin; /* const; false on a single CPU */
+	int fd;		   /* const: the device, O_NONBLOCK */
+	bool may_spin;	   /* const; false on a single CPU */
+	atomic_int sleeps; /* so many waits sleep at once, since polling was in vain */
 	struct lock lock;
 	/* lock: the WRITE that is expected next */
 	struct content *content; /* referenced; NULL: none */
