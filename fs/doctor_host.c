@@ -16,6 +16,7 @@
 
 #include "engine/base/cleanup.h"
 #include "fs/doctor.h"
+#include "fs/requests.h"
 #include "fs/show.h"
 
 void doctor_say(struct doctor *d, const char *name, enum verdict verdict, const char *remedy,
@@ -184,6 +185,28 @@ static void check_timeouts(struct doctor *d)
 	else
 		doctor_say(d, "fuse timeouts", CHECK_OK, NULL,
 			   "none, the kernel lets a mount wait for its backing");
+}
+
+/* Checks how much of a program's write the kernel sends to the daemon at once. */
+static void check_requests(struct doctor *d)
+{
+	const long long most = WRITE_MAX_BYTES / 4096;
+	long long pages = read_number(REQUEST_PAGES_LIMIT);
+	char text[SHOW_MAX];
+
+	if (pages >= most)
+		doctor_say(d, "fuse requests", CHECK_OK, NULL, "have up to %s of a write",
+			   show_size(text, WRITE_MAX_BYTES));
+	else if (pages < 0)
+		doctor_say(d, "fuse requests", CHECK_WARN, "Linux 6.13 or later",
+			   "have up to 1 MiB of a write; saves take less time with more");
+	else
+		doctor_say(d, "fuse requests", CHECK_WARN,
+			   "sysctl -w fs.fuse.max_pages_limit=1024, then mount; a file in "
+			   "/etc/sysctl.d keeps it",
+			   "have up to %s of a write (fs.fuse.max_pages_limit is %lld); saves by "
+			   "unmodified programs take less time with 1024",
+			   show_size(text, (double)pages * 4096), pages);
 }
 
 /* --- memory --- */
@@ -374,6 +397,7 @@ void doctor_host(struct doctor *d)
 	check_device(d);
 	check_fusermount(d);
 	check_timeouts(d);
+	check_requests(d);
 	check_memory(d);
 	check_memlock(d);
 	check_files(d);

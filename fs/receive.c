@@ -22,9 +22,10 @@
 #define LUCK_WORST (-4)
 #define BAD_LUCK   3
 
-void receiver_init(struct receiver *rc)
+void receiver_init(struct receiver *rc, size_t write_max)
 {
-	*rc = (struct receiver){.fd = -1, .may_spin = sysconf(_SC_NPROCESSORS_ONLN) > 1};
+	*rc = (struct receiver){
+		.fd = -1, .write_max = write_max, .may_spin = sysconf(_SC_NPROCESSORS_ONLN) > 1};
 	lock_init(&rc->lock, LOCK_RECEIVER);
 }
 
@@ -96,7 +97,7 @@ static bool prepare(struct receiver *rc, struct content_landing *l, uint64_t *no
 	}
 	if (!ct)
 		return false;
-	if (!lucky || !content_land(ct, *off, REQUEST_MAX_BYTES, l))
+	if (!lucky || !content_land(ct, *off, rc->write_max, l))
 		content_put(ct);
 	return true;
 }
@@ -139,8 +140,8 @@ static ssize_t read_one(struct receiver *rc, char *mem, size_t size,
 	for (i = 0; i < l->nr; i++)
 		v[nr++] = l->bytes[i];
 	/* The kernel demands room for more than the largest WRITE. */
-	v[nr++] = (struct iovec){mem + WIRE_WRITE_HEADER + REQUEST_MAX_BYTES,
-				 size - WIRE_WRITE_HEADER - REQUEST_MAX_BYTES};
+	v[nr++] = (struct iovec){mem + WIRE_WRITE_HEADER + rc->write_max,
+				 size - WIRE_WRITE_HEADER - rc->write_max};
 	n = readv(rc->fd, v, (int)nr);
 	return n < 0 ? -errno : n;
 }

@@ -18,6 +18,7 @@
 
 struct receiver {
 	int fd;		   /* const: the device, O_NONBLOCK */
+	size_t write_max;  /* const */
 	bool may_spin;	   /* const; false on a single CPU */
 	atomic_int sleeps; /* so many waits sleep at once, since polling was in vain */
 	struct lock lock;
@@ -27,7 +28,8 @@ struct receiver {
 	int luck; /* how well expectations were met lately; below 0 they are ignored */
 };
 
-void receiver_init(struct receiver *rc);
+/* @write_max: of data in one WRITE. */
+void receiver_init(struct receiver *rc, size_t write_max);
 void receiver_finish(struct receiver *rc);
 
 /*

@@ -12,9 +12,7 @@
 #include "fs/late_call.h"
 #include "fs/requests_inside.h"
 
-#define PAGE	     4096u
-#define BUFFER_BYTES (REQUEST_MAX_BYTES + 2 * PAGE)
-#define READ_BYTES   (REQUEST_MAX_BYTES + PAGE)
+#define PAGE 4096u
 
 /* Another thread is called after so many requests in a row that found one more waiting. */
 #define BACKLOG 4
@@ -24,14 +22,20 @@
 
 /* --- request buffers --- */
 
-static struct request *request_alloc(void)
+static size_t buffer_bytes(const struct requests *rs)
+{
+	return rs->receiver.write_max + 2 * PAGE;
+}
+
+static struct request *request_alloc(const struct requests *rs)
 {
 	struct request *r = calloc(1, sizeof(*r));
 	char *base;
 
 	if (!r)
 		return NULL;
-	base = mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	base = mmap(NULL, buffer_bytes(rs), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
 	if (base == MAP_FAILED) {
 		free(r);
 		return NULL;
@@ -41,9 +45,9 @@ static struct request *request_alloc(void)
 	return r;
 }
 
-static void request_free(struct request *r)
+static void request_free(const struct requests *rs, struct request *r)
 {
-	munmap(r->mem - (PAGE - WIRE_WRITE_HEADER), BUFFER_BYTES);
+	munmap(r->mem - (PAGE - WIRE_WRITE_HEADER), buffer_bytes(rs));
 	free(r);
 }
 
@@ -52,7 +56,7 @@ static struct request *take_buffer_locked(struct requests *rs)
 	struct list *l = rs->free.next;
 
 	if (l == &rs->free)
-		return request_alloc();
+		return request_alloc(rs);
 	list_del(l);
 	rs->nr_free--;
 	return container_of(l, struct request, link);
@@ -61,7 +65,7 @@ static struct request *take_buffer_locked(struct requests *rs)
 static void give_buffer_locked(struct requests *rs, struct request *r)
 {
 	if (rs->nr_free == MAX_FREE) {
-		request_free(r);
+		request_free(rs, r);
 		return;
 	}
 	rs->nr_free++;
@@ -151,7 +155,8 @@ static void note_header(struct request *r, size_t len)
 /* Reads one message. False: the end of the filesystem. */
 static bool receive_request(struct requests *rs, struct request *r, bool look)
 {
-	ssize_t n = receive(&rs->receiver, r->mem, READ_BYTES, look, &r->landing);
+	ssize_t n =
+		receive(&rs->receiver, r->mem, rs->receiver.write_max + PAGE, look, &r->landing);
 
 	if (n > 0) {
 		note_header(r, (size_t)n);
@@ -400,6 +405,17 @@ static void *server_main(void *arg)
 	return NULL;
 }
 
+/* As much as the kernel lets a mount have that is made now. */
+static size_t write_max(void)
+{
+	__cleanup_file FILE *f = fopen(REQUEST_PAGES_LIMIT, "re");
+	size_t pages;
+
+	if (!f || fscanf(f, "%zu", &pages) != 1 || pages < REQUEST_MAX_BYTES / PAGE)
+		return REQUEST_MAX_BYTES;
+	return pages < WRITE_MAX_BYTES / PAGE ? pages * PAGE : WRITE_MAX_BYTES;
+}
+
 struct requests *requests_create(struct fs *fs)
 {
 	struct requests *rs = calloc(1, sizeof(*rs));
@@ -410,7 +426,7 @@ struct requests *requests_create(struct fs *fs)
 	lock_init(&rs->lock, LOCK_REQUESTS);
 	waitq_init(&rs->changed, &rs->lock);
 	waitq_init(&rs->called, &rs->lock);
-	receiver_init(&rs->receiver);
+	receiver_init(&rs->receiver, write_max());
 	list_init(&rs->active);
 	list_init(&rs->queued);
 	list_init(&rs->free);
@@ -424,9 +440,9 @@ void requests_destroy(struct requests *rs)
 	if (!rs)
 		return;
 	list_for_each_safe (l, tmp, &rs->queued)
-		request_free(container_of(l, struct request, link));
+		request_free(rs, container_of(l, struct request, link));
 	list_for_each_safe (l, tmp, &rs->free)
-		request_free(container_of(l, struct request, link));
+		request_free(rs, container_of(l, struct request, link));
 	receiver_finish(&rs->receiver);
 	lock_finish(&rs->lock);
 	free(rs);

@@ -27,9 +27,13 @@
 
 #define INTERRUPT_GRACE_NS (500 * NSEC_PER_MSEC)
 #define STUCK_AFTER_NS	   (10 * NSEC_PER_SEC)
-#define REQUEST_MAX_BYTES  (1u << 20) /* of data in one WRITE or READ */
+#define REQUEST_MAX_BYTES  (1u << 20) /* of data in one READ, and in one WRITE by default */
+#define WRITE_MAX_BYTES	   (4u << 20) /* of data in one WRITE, where the kernel allows it */
 /* one for each call that waits, as many ranks do for a commit; more only for what wakes captures */
 #define MAX_THREADS 128
+
+/* The most pages in a request, for all mounts; 256 unless the administrator sets it. */
+#define REQUEST_PAGES_LIMIT "/proc/sys/fs/fuse/max_pages_limit"
 
 struct fs;
 struct requests;

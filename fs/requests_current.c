@@ -107,6 +107,11 @@ static void patch_init(struct requests *rs, struct iovec *iov)
 		features_set(f, FEATURE_PASSTHROUGH, false);
 	if (iov->iov_len < sizeof(*out) || out->major != 7)
 		return;
+	/* libfuse asks for REQUEST_MAX_BYTES at most. */
+	if (rs->offered.flags & FUSE_MAX_PAGES) {
+		out->max_write = (uint32_t)rs->receiver.write_max;
+		out->max_pages = (uint16_t)(rs->receiver.write_max / 4096);
+	}
 	/* libfuse 3.14 does not pass it on: a lookup that waits would hold up all others there. */
 	out->flags |= rs->offered.flags & FUSE_PARALLEL_DIROPS;
 	if (!(rs->offered.flags & WIRE_INIT_EXT))

@@ -21,7 +21,7 @@
 #define WATCHDOG_PERIOD (250 * NSEC_PER_MSEC)
 /* After this long without a request the watchdog sleeps deeply. Too short: late attendants. */
 #define CALM_NS (100 * NSEC_PER_MSEC)
-/* At most so many WRITEs of pages, of 1 MiB at most, are taken over from processes that end. */
+/* At most so many WRITEs of pages, each in its buffer, are taken over from processes that end. */
 #define MAX_EARLY 64
 
 /* Replies a header alone, bypassing libfuse. The kernel may have forgotten the request. */

@@ -138,7 +138,7 @@ ssize_t content_write(struct content *ct, const void *buf, size_t len, uint64_t 
  * its first chunk and other writers to it. So it holds a place only for moments, and waits for
  * nothing meanwhile.
  */
-#define LANDING_PIECES 3
+#define LANDING_PIECES 9
 struct content_landing {
 	struct content *content; /* NULL: none */
 	uint64_t off;

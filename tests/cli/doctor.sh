@@ -56,13 +56,13 @@ of() {
 
 # --- the host ---
 
-HOST="['kernel', '/dev/fuse', 'fusermount3', 'fuse timeouts', 'memory', 'memlock', 'open files', 'io_uring', 'openat2', \
+HOST="['kernel', '/dev/fuse', 'fusermount3', 'fuse timeouts', 'fuse requests', 'memory', 'memlock', 'open files', 'io_uring', 'openat2', \
 'exit status', 'pidfd', 'pids']"
 BACKING="['load', 'backing', 'filesystem', 'free space', 'O_DIRECT', 'user xattrs', 'rename', 'exchange', 'birth times', \
 'coord=dir', 'small files', 'bandwidth', 'save, plain', 'save, mount', 'save, lazy']"
 any
 [ "$RC" -le 1 ] || die "exit status $RC"
-for name in kernel /dev/fuse fusermount3 "fuse timeouts" memory memlock "open files" io_uring openat2 "exit status" \
+for name in kernel /dev/fuse fusermount3 "fuse timeouts" "fuse requests" memory memlock "open files" io_uring openat2 "exit status" \
 	pidfd pids; do
 	[ -n "$(row "$name")" ] || die "no row $name in $STDOUT"
 done
@@ -238,6 +238,12 @@ if [ -d /proc/sys/fs/fuse ] && mount -t tmpfs tmpfs /proc/sys/fs/fuse; then
 	says_of_host "fuse timeouts" warn "one call takes longer than 600 s" "fs.fuse.max_request_timeout=0"
 	echo 45 >/proc/sys/fs/fuse/default_request_timeout
 	says_of_host "fuse timeouts" warn "one call takes longer than 45 s"
+	says_of_host "fuse requests" warn "have up to 1 MiB of a write" "Linux 6.13"
+	echo 256 >/proc/sys/fs/fuse/max_pages_limit
+	says_of_host "fuse requests" warn "up to 1.0 MiB of a write (fs.fuse.max_pages_limit is 256)" \
+		"sysctl -w fs.fuse.max_pages_limit=1024, then mount"
+	echo 1024 >/proc/sys/fs/fuse/max_pages_limit
+	says_of_host "fuse requests" ok "up to 4.0 MiB of a write"
 	umount /proc/sys/fs/fuse
 fi
 

@@ -11,6 +11,8 @@
 
 #include "fs/receive.h"
 
+#define REQUEST_BYTES 1024
+
 static struct receiver rc;
 static int device[2];
 static bool ready;     /* polling finds a request */
@@ -30,7 +32,7 @@ static int setup(void **state)
 {
 	(void)state;
 	assert_int_equal(pipe(device), 0);
-	receiver_init(&rc);
+	receiver_init(&rc, REQUEST_BYTES);
 	rc.fd = device[0];
 	rc.may_spin = true;
 	return 0;
