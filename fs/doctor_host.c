@@ -19,6 +19,8 @@
 #include "fs/requests.h"
 #include "fs/show.h"
 
+#define SHARED_HUGE_PAGES "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
+
 void doctor_say(struct doctor *d, const char *name, enum verdict verdict, const char *remedy,
 		const char *format, ...)
 {
@@ -269,6 +271,32 @@ static void check_memory(struct doctor *d)
 		   limited, cache_text);
 }
 
+/* Checks what lent memory is made of, which the first lazy save of a process has to fault in. */
+static void check_huge_pages(struct doctor *d)
+{
+	__cleanup_file FILE *f = fopen(SHARED_HUGE_PAGES, "re");
+	char line[256] = "", *word, *end;
+
+	word = f && fgets(line, sizeof(line), f) ? strchr(line, '[') : NULL;
+	end = word ? strchr(word, ']') : NULL;
+	if (!end) {
+		doctor_say(d, "huge pages", CHECK_WARN, NULL,
+			   "this kernel has none for shared memory");
+		return;
+	}
+	*end = '\0';
+	if (!strcmp(word + 1, "never") || !strcmp(word + 1, "deny"))
+		doctor_say(d, "huge pages", CHECK_WARN,
+			   "echo advise >" SHARED_HUGE_PAGES "; the kernel option "
+			   "transparent_hugepage_shmem=advise keeps it (6.13)",
+			   "are refused to shared memory (%s); the first lazy save of each process "
+			   "takes longer",
+			   word + 1);
+	else
+		doctor_say(d, "huge pages", CHECK_OK, NULL, "shared memory may have them (%s)",
+			   word + 1);
+}
+
 static void check_memlock(struct doctor *d)
 {
 	char limit_text[SHOW_MAX], cache_text[SHOW_MAX];
@@ -399,6 +427,7 @@ void doctor_host(struct doctor *d)
 	check_timeouts(d);
 	check_requests(d);
 	check_memory(d);
+	check_huge_pages(d);
 	check_memlock(d);
 	check_files(d);
 	check_io_uring(d, &f);

@@ -56,13 +56,13 @@ of() {
 
 # --- the host ---
 
-HOST="['kernel', '/dev/fuse', 'fusermount3', 'fuse timeouts', 'fuse requests', 'memory', 'memlock', 'open files', 'io_uring', 'openat2', \
+HOST="['kernel', '/dev/fuse', 'fusermount3', 'fuse timeouts', 'fuse requests', 'memory', 'huge pages', 'memlock', 'open files', 'io_uring', 'openat2', \
 'exit status', 'pidfd', 'pids']"
 BACKING="['load', 'backing', 'filesystem', 'free space', 'O_DIRECT', 'user xattrs', 'rename', 'exchange', 'birth times', \
 'coord=dir', 'small files', 'bandwidth', 'save, plain', 'save, mount', 'save, lazy']"
 any
 [ "$RC" -le 1 ] || die "exit status $RC"
-for name in kernel /dev/fuse fusermount3 "fuse timeouts" "fuse requests" memory memlock "open files" io_uring openat2 "exit status" \
+for name in kernel /dev/fuse fusermount3 "fuse timeouts" "fuse requests" memory "huge pages" memlock "open files" io_uring openat2 "exit status" \
 	pidfd pids; do
 	[ -n "$(row "$name")" ] || die "no row $name in $STDOUT"
 done
@@ -245,6 +245,14 @@ if [ -d /proc/sys/fs/fuse ] && mount -t tmpfs tmpfs /proc/sys/fs/fuse; then
 	echo 1024 >/proc/sys/fs/fuse/max_pages_limit
 	says_of_host "fuse requests" ok "up to 4.0 MiB of a write"
 	umount /proc/sys/fs/fuse
+fi
+if [ -d /sys/kernel/mm/transparent_hugepage ] && mount -t tmpfs tmpfs /sys/kernel/mm/transparent_hugepage; then
+	says_of_host "huge pages" warn "this kernel has none"
+	echo "always within_size advise [never] deny force" >/sys/kernel/mm/transparent_hugepage/shmem_enabled
+	says_of_host "huge pages" warn "are refused to shared memory (never)" "echo advise >/sys/kernel/mm"
+	echo "always within_size [advise] never deny force" >/sys/kernel/mm/transparent_hugepage/shmem_enabled
+	says_of_host "huge pages" ok "may have them (advise)"
+	umount /sys/kernel/mm/transparent_hugepage
 fi
 
 # Others that use the host make all times longer.
