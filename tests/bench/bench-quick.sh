@@ -33,7 +33,7 @@ wanted = ("save save-2 flush durable reread cpu unit commit "
           "read read-user view view-columns view-first view-memory view-beside view-merge view-consolidate "
           "write write-4 create stat readdir ls memory-open memory-seen memory-unit cluster-records "
           "coordinator-cpu coordinator-memory coordinator-cpu-ranks coordinator-memory-ranks commit-nodes commit-nodes-etcd "
-          "lazy lazy-capture lazy-durable lazy-steps torch torch-fsync dcp dcp-thread dcp-process torch-lazy train torch-load dcp-load "
+          "lazy lazy-capture lazy-durable lazy-steps torch torch-fsync dcp dcp-thread dcp-process torch-lazy first-save train torch-load dcp-load iterations-2-3 "
           "net-100-torch net-100-dcp net-100-dcp-async net-400-torch net-400-dcp net-400-dcp-async").split()
 assert list(rows) == wanted, list(rows)
 for row in rows.values():
@@ -49,6 +49,11 @@ if rows["train"]["ckptfs"]: # there is torch
     assert rows["train"]["baseline"] == "no saves" and rows["train"]["ratio"] > 0, rows["train"]
     assert sorted(rows["train"]["beside"]) == ["DCP async_save", "torch.save", "torch.save, mount"], rows["train"]
     assert all(rows["train"]["beside"].values()), rows["train"]
+    assert rows["first-save"]["goal"] == 3 and rows["first-save"]["ratio"] > 0, rows["first-save"]
+    row = rows["iterations-2-3"]
+    assert row["baseline"] == "no saves" and row["ratio"] > 0, row
+    assert sorted(row["beside"]) == ["DCP async_save", "ckptfs, async_save", "torch_checkpointing"], row
+    assert all(row["beside"].values()) and row["samples"]["ckptfs"][0]["blocked"] > 0, row
 for name, goal in ("net-100", 0.12), ("net-400", 0.4):
     row = rows[name + "-torch"]
     if row["ckptfs"]: # there are torch and GlusterFS

@@ -7,8 +7,9 @@ mount, so that what one side leaves in caches neither helps nor hurts another. A
 is the ratio of medians.
 
 The parts: processes.py (commands, mounts, daemons), setting.py (directories, sizes, sides),
-rows.py, saves.py, units.py, cluster.py, lazy.py, models.py and net.py (what is measured),
-results.py (JSON and table); the loops themselves are in fsload.c, lazy.c, trainer.py and shaped.py.
+rows.py, saves.py, units.py, cluster.py, lazy.py, models.py, iterations.py and net.py (what is
+measured), results.py (JSON and table); the loops themselves are in fsload.c, lazy.c, trainer.py,
+ranks.py and shaped.py.
 
 A ckptfs mount is measured once its cache is in memory, which takes a moment after `mount`. The
 rows on the time of a save write each file twice and count the second time: where the kernel's free
@@ -30,6 +31,7 @@ import tempfile
 sys.dont_write_bytecode = True
 
 from cluster import cluster_rows
+from iterations import iteration_lines, iteration_rows
 from lazy import lazy_rows
 from models import model_rows
 from net import markdown_lines, net_rows
@@ -187,6 +189,7 @@ def all_rows(args: argparse.Namespace) -> list[Row]:
         *cluster_rows(args.quick),
         *lazy_rows(args.quick),
         *model_rows(),
+        *iteration_rows(args.quick),
         *net_rows(),
     ]
 
@@ -367,7 +370,7 @@ def main() -> int:
         print()
     else:
         print_table(rows)
-        for line in markdown_lines(rows):
+        for line in (*markdown_lines(rows), *iteration_lines(rows)):
             print(line)
         print(
             f"bench: saves of {bench.save_bytes // MIB} MiB, of models {bench.state_bytes // MIB}, "
@@ -381,6 +384,7 @@ def main() -> int:
             {row.name: table_lines(row) for row in rows if row.samples and not row.error}, command
         )
         take_table("network", markdown_lines(rows), command)
+        take_table("iterations", iteration_lines(rows), command)
     missed = args.strict and any(row.met() is False for row in rows)
     return 1 if missed or any(row.error for row in rows) else 0
 

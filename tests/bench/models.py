@@ -21,6 +21,7 @@ sys.path.insert(0, os.path.join(SRC, "tests/helpers"))
 from ports import free_ports
 
 TRAINER = os.path.join(HERE, "trainer.py")
+FIRST_SAVE = os.path.join(HERE, "first_save.py")
 VENV_PYTHON = os.path.join(BUILD, "frameworks", "venv", "bin", "python")
 # Sides of the rows below: saves past the mount, and how trainings save, and where.
 ASYNC = {"DCP async_save, thread": "dcp-thread", "DCP async_save, process": "dcp-process"}
@@ -31,12 +32,13 @@ TRAININGS = {
     "torch.save, mount": ("ckptfs", "torch"),
     "DCP async_save": ("backing", "dcp-thread"),
 }
+FIRST_BYTES = 16 << 10  # of a storage of first_save.py
 TRAIN_STEPS, TRAIN_EVERY, TRAIN_STEP_S = 10, 5, 1.0
 SKIPPED = 77  # the exit status of trainer.py where its packages cannot be had
 
 
 class Trainer:
-    """trainer.py, or shaped.py, as the only rank of a job."""
+    """trainer.py or shaped.py as the only rank of a job, or ranks.py as rank 0."""
 
     def __init__(self, process: subprocess.Popen, said) -> None:
         self.process, self.said = process, said
@@ -62,21 +64,19 @@ class Trainer:
         return json.loads(self._line())
 
 
-@contextlib.contextmanager
-def start(bench: Bench, program: str, size: int) -> Iterator[Trainer]:
+def job_environment(bench: Bench) -> dict:
+    """Of rank 0 of a job of one rank."""
     if bench.args.quick and not has_torch():
         raise NotMeasured(
             f"no PyTorch in {os.path.dirname(os.path.dirname(VENV_PYTHON))}"
             " (a bench that is not quick, or make check-frameworks, installs it)"
         )
-    top = bench.path(os.path.basename(program).removesuffix(".py"))
-    os.mkdir(top)
-    env = dict(
+    return dict(
         os.environ,
         BUILD=BUILD,
         SRC=SRC,
         CKPTFS=CKPTFS,
-        TEST_TMP=top,
+        TEST_TMP=tempfile.mkdtemp(prefix="job-", dir=bench.work),
         TMPDIR=bench.work,
         RANK="0",
         WORLD_SIZE="1",
@@ -85,11 +85,16 @@ def start(bench: Bench, program: str, size: int) -> Iterator[Trainer]:
         MASTER_ADDR="127.0.0.1",
         MASTER_PORT=str(free_ports(1)[0]),
     )
+
+
+@contextlib.contextmanager
+def start(bench: Bench, program: str, size: int, ranks: int) -> Iterator[Trainer]:
+    env = job_environment(bench)
     bench.say("starting a job that trains a model (installs its packages, if they are not there)")
     with (
         tempfile.TemporaryFile("w+") as said,
         started(
-            ["python3", program, str(size // MIB)],
+            ["python3", program, str(size // MIB), str(ranks)],
             grace_s=30,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -113,16 +118,17 @@ def has_torch() -> bool:
     return True
 
 
-def job_at(bench: Bench, program: str, size: int) -> Trainer:
+def job_at(bench: Bench, program: str, size: int, ranks: int = 1) -> Trainer:
     """One for all rows: a model takes a while."""
-    if program not in bench.jobs:
+    key = program, size, ranks
+    if key not in bench.jobs:
         try:
-            bench.jobs[program] = bench.until_end.enter_context(start(bench, program, size))
+            bench.jobs[key] = bench.until_end.enter_context(start(bench, *key))
         except NotMeasured as reason:
-            bench.jobs[program] = reason
-    if isinstance(bench.jobs[program], NotMeasured):
-        raise bench.jobs[program]
-    return bench.jobs[program]
+            bench.jobs[key] = reason
+    if isinstance(bench.jobs[key], NotMeasured):
+        raise bench.jobs[key]
+    return bench.jobs[key]
 
 
 def trainer(bench: Bench) -> Trainer:
@@ -174,6 +180,27 @@ def sample_lazy(bench: Bench, side: str) -> dict:
             took = save_and_remove(bench, side, os.path.join(top, f"step-{step}.pt"), "torch-lazy")
         job.ask("close", top)
     return {"value": 1000 * took["blocked"], "captured": 1000 * took["captured"]}
+
+
+def sample_first() -> Callable[[Bench, str], dict]:
+    """Both sides are of one process, which is new in each round."""
+    took: dict[str, float] = {}
+
+    def sample(bench: Bench, side: str) -> dict:
+        if not took:
+            storages = 1000 if bench.args.quick else 10_000
+            with bench.side("ckptfs", 4 * storages * FIRST_BYTES + SMALL_CACHE) as top:
+                text = command(
+                    ["python3", FIRST_SAVE, top, str(storages)], env=job_environment(bench)
+                )
+                bench.quiesce("ckptfs")
+            took.update(json.loads(text.strip().splitlines()[-1]))
+            return {"value": took["first" if side == "ckptfs" else "later"], **took}
+        value = took["first" if side == "ckptfs" else "later"]
+        took.clear()
+        return {"value": value}
+
+    return sample
 
 
 def train(bench: Bench, side: str, how: str) -> dict:
@@ -261,6 +288,15 @@ def model_rows() -> list[Row]:
             goal=0.05,
             smaller=True,
             also={"captured": "  captured, while that (longer) step computes"},
+        ),
+        Row(
+            "first-save",
+            "first ckptfs.save of a process, 10^4 storages, blocked",
+            "s",
+            ["ckptfs", "a later save"],
+            sample_first(),
+            goal=3,
+            smaller=True,
         ),
         Row(
             "train",

@@ -28,7 +28,6 @@ import os
 import subprocess
 import sys
 import time
-import zlib
 
 BENCH = os.path.dirname(os.path.realpath(__file__))
 TESTS = os.path.dirname(BENCH)
@@ -56,8 +55,6 @@ if os.environ.get(network.INSIDE) != "1":
             "CKPTFS_RUN_DIR": os.path.join(TMP, "run"),
         },
     )
-
-import torch
 
 import gluster
 import trainer
@@ -149,28 +146,6 @@ def mount(backing: str, where: str, cache_mib: int) -> str:
     return where
 
 
-def digest(state):
-    """The state, with a checksum in the place of each tensor."""
-    if isinstance(state, torch.Tensor):
-        return zlib.crc32(state.detach().contiguous().reshape(-1).view(torch.uint8).numpy())
-    if isinstance(state, dict):
-        return {key: digest(value) for key, value in state.items()}
-    if isinstance(state, (list, tuple)):
-        return [digest(each) for each in state]
-    return state
-
-
-def empty(state):
-    """A state to load into that has the layout of @state and none of its values."""
-    if isinstance(state, torch.Tensor):
-        return torch.zeros_like(state)
-    if isinstance(state, dict):
-        return {key: empty(value) for key, value in state.items()}
-    if isinstance(state, (list, tuple)):
-        return type(state)(map(empty, state))
-    return state
-
-
 class Shaped:
     """The job, and the client that it runs on now."""
 
@@ -205,7 +180,7 @@ class Shaped:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         took = trainer.save(self.job, how, path, mounted)
         previous, _ = client.newest.get((how, mounted), (None, None))
-        client.newest[how, mounted] = path, digest(self.job.saved)
+        client.newest[how, mounted] = path, trainer.digest(self.job.saved)
         if previous:
             command(["rm", "-rf", previous])
         return took
@@ -219,11 +194,11 @@ class Shaped:
             top = backing
             if mounted:
                 top = mount(backing, os.path.join(TMP, f"cold-ckptfs-{mbps}"), 64)
-            state = empty(self.job.saved)
+            state = trainer.empty(self.job.saved)
             start = time.monotonic()
             state = trainer.LOADS[how](state, os.path.join(top, name)) or state
             took["restored"] = time.monotonic() - start
-            if digest(state) != saved:
+            if trainer.digest(state) != saved:
                 sys.exit(f"{path}: what was restored is not what was saved")
             if mounted:
                 command([CKPTFS, "umount", top])

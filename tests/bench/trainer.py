@@ -29,6 +29,7 @@ import json
 import os
 import sys
 import time
+import zlib
 
 BENCH = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(BENCH), "frameworks"))
@@ -66,12 +67,16 @@ class Job:
         self.model = nn.Sequential(block(self.width))
         while state_of(self.model) < target:
             self.model.append(block(self.width))
+        self.shard()
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-6)
         self.steps = 0
         self.tokens = 8
         self.step()
         self.saved = self.state()  # of all saves that are measured by themselves
         self.bytes = size_of([self.saved["model"], *self.saved["optimizer"]["state"].values()])
+
+    def shard(self) -> None:
+        """Of several ranks each has a part: see ranks.py."""
 
     def state(self) -> dict:
         model_state, optimizer_state = get_state_dict(self.model, self.optimizer)
@@ -184,6 +189,32 @@ LOADS = {how: load_torch if how.startswith("torch") else load_dcp for how in SAV
 
 def name_of(how: str, step: int) -> str:
     return f"step-{step}" + (".pt" if how.startswith("torch") else "")
+
+
+# --- what was saved, and what is loaded ---
+
+
+def digest(state):
+    """The state, with a checksum in the place of each tensor."""
+    if isinstance(state, torch.Tensor):
+        state = getattr(state, "to_local", lambda: state)()  # of a DTensor, this rank's part
+        return zlib.crc32(state.detach().contiguous().reshape(-1).view(torch.uint8).numpy())
+    if isinstance(state, dict):
+        return {key: digest(value) for key, value in state.items()}
+    if isinstance(state, (list, tuple)):
+        return [digest(each) for each in state]
+    return state
+
+
+def empty(state):
+    """A state to load into that has the layout of @state and none of its values."""
+    if isinstance(state, torch.Tensor):
+        return torch.zeros_like(state)
+    if isinstance(state, dict):
+        return {key: empty(value) for key, value in state.items()}
+    if isinstance(state, (list, tuple)):
+        return type(state)(map(empty, state))
+    return state
 
 
 # --- durable ---
