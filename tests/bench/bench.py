@@ -207,7 +207,8 @@ def measure(bench: Bench, row: Row) -> None:
         row.note = f"without {' '.join(missing)} (install it)"
     rounds = 1 if row.once else bench.rounds
     try:
-        for number in range(1 if row.once or bench.args.quick else 0, rounds + 1):
+        warm = row.once or row.warm or bench.args.quick
+        for number in range(1 if warm else 0, rounds + 1):
             bench.counts = number > 0
             bench.say(f"{row.what}: " + (f"round {number} of {rounds}" if number else "warm-up"))
             for side in list(sides if number % 2 else reversed(sides)):

@@ -69,6 +69,7 @@ class IterationsRow(Row):
             smaller=True,
             against=NONE,
             group="iterations",
+            warm=True,
         )
         self.ranks, self.iterations, self.how = ranks, iterations, sides
 
@@ -83,10 +84,7 @@ def iteration_rows(quick: bool) -> list[Row]:
             for ranks in (1, 2, 4)
             for iterations in (15, 50)
         ),
-        *(
-            IterationsRow(f"iterations-{ranks}-15-strong", ranks, STATE, 15)
-            for ranks in (2, 4)
-        ),
+        *(IterationsRow(f"iterations-{ranks}-15-strong", ranks, STATE, 15) for ranks in (2, 4)),
     ]
 
 
@@ -127,6 +125,4 @@ def iteration_lines(rows: list[Row]) -> list[str]:
                 "" if plain else milliseconds(row.median(side, "longest")),
             ]
             lines.append("| " + " | ".join(cells) + " |")
-    return (
-        ["| " + " | ".join(HEAD) + " |", "|---" * len(HEAD) + "|", *lines, ""] if lines else []
-    )
+    return ["| " + " | ".join(HEAD) + " |", "|---" * len(HEAD) + "|", *lines, ""] if lines else []

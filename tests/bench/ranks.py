@@ -9,14 +9,14 @@ has a part (fully_shard), and AdamW's state; both have MIB in all. Rank 0 says "
 it is. Then each line on stdin is a JSON list, answered by a line of JSON:
 
   ["run", HOW, DIR, LOADED, ITERATIONS, S]
-      {"total": S, "blocked": S, "longest": S, "rest": S}: so many iterations, which take about S
-      without saves, with a save after each of them to DIR. `total` is from the first one until all
-      checkpoints are durable, of which the last one takes `rest`. `blocked` is how long a save keeps
-      the slowest rank from training, at the median, `longest` at most: the call, with the wait for
-      the save before where the framework asks for that, and the wait before the next update. The
-      first save comes before all of that and is not counted. At the end each rank loads the last
-      checkpoint by way of LOADED, and the program fails if that is not what was saved. DIR is in a
-      mount of ckptfs unless DIR is LOADED.
+      {"total": S, "blocked": S, "longest": S, "rest": S}: so many iterations, which compute for
+      about S without saves, with a save after each of them to DIR. `total` is from the first one
+      until all checkpoints are durable, which takes `rest` after the last one. `blocked` is how
+      long a save keeps the slowest rank from training, at the median, `longest` at most: the call,
+      with the wait for the save before where the framework asks for that, and the wait before the
+      next update. The first save comes before all of that and is not counted. At the end each rank
+      loads the last checkpoint by way of LOADED, and the program fails if that is not what was
+      saved. DIR is in a mount of ckptfs unless DIR is LOADED.
 """
 
 import json
@@ -30,20 +30,19 @@ import time
 # The daemon reads a process's rank where exec has put it: enter() does one.
 os.environ["WORLD_SIZE"] = os.environ["LOCAL_WORLD_SIZE"] = sys.argv[2]
 
-import trainer  # enters the environment, which what follows needs
+import trainer
 
-from harness import enter
-
-enter("torch", "torch_checkpointing")
+trainer.enter("torch", "torch_checkpointing")
 
 import torch
 import torch.distributed as dist
 from torch.distributed import checkpoint
 from torch.distributed.fsdp import fully_shard
 
+from torch_checkpointing_async import TorchCheckpointingAsync
+
 import ckptfs
 import ckptfs.dcp
-from torch_checkpointing_async import TorchCheckpointingAsync
 
 RANK, WORLD = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 

@@ -27,6 +27,7 @@ class Row:
     smaller: bool = False  # is better: goals are "at most"
     aim: float | None = None  # at most this value
     once: bool = False  # memory does not need rounds
+    warm: bool = False  # a sample begins with what does not count: no round is for that
     also: dict[str, str] = field(default_factory=dict)  # more keys of a sample: a line for each
     # the side that all others are compared with, and have goals to; else see baseline()
     against: str = ""

@@ -59,9 +59,15 @@ typedef void fake_step_fn(void *arg, int engine, size_t done, size_t total);
 	X(OnStep, fakeOnStep, (fake_step_fn * fn, void *arg)) \
 	X(Count, fakeCount, (const char *what, uint64_t *count))
 
+/* Older drivers have no pools. */
+#define CUDA_POOL_FUNCTIONS(X) \
+	X(MemAllocAsync, cuMemAllocAsync, (CUdeviceptr * pointer, size_t bytes, CUstream stream)) \
+	X(MemFreeAsync, cuMemFreeAsync, (CUdeviceptr pointer, CUstream stream))
+
 struct cuda_trainer {
 #define FIELD(field, symbol, arguments) CUresult(*field) arguments;
 	CUDA_TRAINER_FUNCTIONS(FIELD)
+	CUDA_POOL_FUNCTIONS(FIELD) /* NULL in an older driver */
 	CUDA_FAKE_FUNCTIONS(FIELD) /* NULL in a real driver */
 #undef FIELD
 };
@@ -75,6 +81,7 @@ static inline const char *cuda_trainer_load(struct cuda_trainer *trainer)
 		return "libcuda.so.1";
 #define FIND(field, symbol, arguments) *(void **)&trainer->field = dlsym(library, #symbol);
 	CUDA_TRAINER_FUNCTIONS(FIND)
+	CUDA_POOL_FUNCTIONS(FIND)
 	CUDA_FAKE_FUNCTIONS(FIND)
 #undef FIND
 #define MISSING(field, symbol, arguments) \

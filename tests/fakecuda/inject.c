@@ -36,6 +36,7 @@
 static const char *const functions[] = {
 #define NAME(field, symbol, arguments) #symbol,
 	CUDA_DRIVER_REQUIRED(NAME) CUDA_DRIVER_OPTIONAL(NAME) CUDA_TRAINER_FUNCTIONS(NAME)
+		CUDA_POOL_FUNCTIONS(NAME)
 #undef NAME
 };
 

@@ -27,7 +27,7 @@ struct range {
 	struct range *next; /* higher addresses */
 	uintptr_t start, end;
 	uint64_t id;
-	bool ours; /* host memory: of cuMemHostAlloc */
+	bool ours; /* host memory: of cuMemHostAlloc; of a device: of its pool */
 };
 
 static struct device_memory {
@@ -159,18 +159,13 @@ void memory_free_all(int device)
 		release(&memories[device], &memories[device].allocations);
 }
 
-CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
+static CUresult allocate_locked(size_t bytes, bool of_pool, CUdeviceptr *pointer)
 {
-	struct device_memory *memory;
-	uintptr_t start, end, at;
+	struct device_memory *memory = &memories[current_context()->device];
+	uintptr_t start = (uintptr_t)memory->window, end = start + memory->size, at;
 
-	CALL(CONTEXT | UNSAFE, "bytes=%zu", bytes);
 	if (!bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	MUTEX_SCOPE(&fake.lock);
-	memory = &memories[current_context()->device];
-	start = (uintptr_t)memory->window;
-	end = start + memory->size;
 	if (bytes > memory->size)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	at = find_room(memory, memory->next, end, bytes);
@@ -178,10 +173,70 @@ CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
 		at = find_room(memory, start, end, bytes);
 	if (!at)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	range_insert(&memory->allocations, at, bytes, false);
+	range_insert(&memory->allocations, at, bytes, of_pool);
 	memory->next = ROUND_UP(at + bytes, ALIGNMENT);
 	*pointer = at;
 	return CUDA_SUCCESS;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
+{
+	CALL(CONTEXT | UNSAFE, "bytes=%zu", bytes);
+	MUTEX_SCOPE(&fake.lock);
+	return allocate_locked(bytes, false, pointer);
+}
+
+/* The memory may be used by what is enqueued on @handle from now on; here, by all. */
+CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream handle)
+{
+	struct CUstream_st *stream;
+	CUresult error;
+
+	CALL(CONTEXT | UNSAFE, "bytes=%zu stream=%p", bytes, (void *)handle);
+	MUTEX_SCOPE(&fake.lock);
+	error = stream_of(handle, &stream);
+	return error ? error : allocate_locked(bytes, true, pointer);
+}
+
+static struct range **allocation_at(CUdeviceptr pointer, struct device_memory **memory)
+{
+	struct range **where;
+
+	*memory = memory_of(pointer);
+	where = *memory ? range_from(&(*memory)->allocations, pointer) : NULL;
+	return where && *where && (*where)->start == pointer ? where : NULL;
+}
+
+static CUresult free_behind(void *pointer)
+{
+	struct device_memory *memory;
+	struct range **where;
+
+	MUTEX_SCOPE(&fake.lock);
+	where = allocation_at(*(CUdeviceptr *)pointer, &memory);
+	if (where)
+		release(memory, where);
+	return CUDA_SUCCESS;
+}
+
+/* When what was enqueued on @handle before has run. */
+CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle)
+{
+	CUdeviceptr *what;
+	struct device_memory *memory;
+	struct CUstream_st *stream;
+	CUresult error;
+
+	CALL(CONTEXT | UNSAFE, "pointer=%llx stream=%p", pointer, (void *)handle);
+	MUTEX_SCOPE(&fake.lock);
+	error = stream_of(handle, &stream);
+	if (!error && !allocation_at(pointer, &memory))
+		error = CUDA_ERROR_INVALID_VALUE;
+	if (error)
+		return error;
+	what = malloc(sizeof(*what));
+	*what = pointer;
+	return stream_add(stream, free_behind, what, NULL, NULL);
 }
 
 /* Waits for all work of the context, as the driver does. */
@@ -196,9 +251,8 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
 		return CUDA_SUCCESS;
 	MUTEX_SCOPE(&fake.lock);
 	error = context_wait(current_context());
-	memory = memory_of(pointer);
-	where = memory ? range_from(&memory->allocations, pointer) : NULL;
-	if (!where || !*where || (*where)->start != pointer)
+	where = allocation_at(pointer, &memory);
+	if (!where)
 		return CUDA_ERROR_INVALID_VALUE;
 	release(memory, where);
 	return error;
@@ -330,7 +384,8 @@ CUresult cuPointerGetAttributes(unsigned int n, int *attributes, void **values, 
 	for (unsigned int i = 0; i < n; i++) {
 		switch (attributes[i]) {
 		case CU_POINTER_ATTRIBUTE_CONTEXT:
-			*(CUcontext *)values[i] = range ? &fake.contexts[device] : NULL;
+			*(CUcontext *)values[i] =
+				range && !(memory && range->ours) ? &fake.contexts[device] : NULL;
 			break;
 		case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 			*(unsigned int *)values[i] = !range   ? 0

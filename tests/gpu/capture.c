@@ -5,7 +5,8 @@
  * object: each case with what it found, and the numbers. Status 0: nothing is wrong; 1: something
  * is; 77: there is no GPU.
  *
- * Tensors have BYTES (default 256 MiB); the numbers are medians of ROUNDS (5).
+ * Tensors have BYTES (default 256 MiB), those whose bytes are compared no more than the default;
+ * the numbers are medians of ROUNDS (5).
  *
  * The negative controls say "shown" where leaving the barrier out, and the checks off, did tear a
  * tensor: only then does it mean something that with either none was.
@@ -21,13 +22,16 @@
 #define NR_SLOTS   64
 #define NR_STEPS   20
 #define NR_SMALL   500
+#define NR_TINY	   10000
+#define TINY	   (16ull << 10)
 #define PIECE	   (32 * MIB)
+#define PAGE	   4096
 #define ROUNDS_MAX 101
 
 static const struct cuda_driver *cu;
 static struct cuda_trainer tr;
 static CUstream stream;
-static uint64_t size = 256 * MIB;
+static uint64_t size = 256 * MIB, compared = 256 * MIB;
 static unsigned rounds = 5;
 static unsigned nr_wrong;
 static const char *separator = "";
@@ -85,15 +89,28 @@ static void say_number(const char *name, double value, const char *unit)
 static struct ckptfs_session *s;
 static int fd;
 
-static void begin(enum ckptfs_check check, bool sink)
+static void begin_lent(enum ckptfs_check check, bool sink, uint32_t slot)
 {
 	daemon_setup(NULL);
-	daemon_.slot_bytes = SLOT;
+	daemon_.slot_bytes = slot;
 	daemon_.nr_slots = NR_SLOTS;
 	daemon_.check = check;
 	daemon_.sink = sink;
 	s = session_open();
 	fd = file_create("file");
+}
+
+static void begin(enum ckptfs_check check, bool sink)
+{
+	begin_lent(check, sink, SLOT);
+}
+
+/* So much of each slot that @bytes are four times all that is lent. */
+static uint32_t quarter_slot(uint64_t bytes)
+{
+	uint64_t slot = bytes / 4 / NR_SLOTS / PAGE * PAGE;
+
+	return (uint32_t)(slot ? slot : PAGE);
 }
 
 static void end(void)
@@ -166,26 +183,56 @@ static bool file_is_all(int byte, uint64_t bytes)
 
 /* --- what is captured is right --- */
 
-static void one_size(uint64_t bytes, enum ckptfs_check check, CUstream on)
+static void right_bytes(CUdeviceptr memory, uint64_t bytes, enum ckptfs_check check, CUstream on,
+			uint32_t slot, const char *name)
 {
 	unsigned char *content = random_bytes(bytes);
-	CUdeviceptr memory = allocate(bytes);
-	char name[80];
 	bool ok;
 
-	begin(check, false);
+	begin_lent(check, false, slot);
 	add(1, bytes);
 	MUST(tr.MemcpyHtoD(memory, content, bytes));
 	ok = !write_on(1, memory, bytes, on) && !barrier_on(on);
 	MUST(tr.MemsetD8Async(memory, 0xee, bytes, on));
 	ok = ok && !barrier_landed();
-	snprintf(name, sizeof(name), "%llu bytes, %s", (unsigned long long)bytes,
-		 check == CKPTFS_CHECK_ALL ? "all checked" : "a sample checked");
 	say_case(name, ok && file_is(content, bytes), ok ? "" : ckptfs_error(s));
 	end();
 	MUST(tr.CtxSynchronize());
-	MUST(tr.MemFree(memory));
 	free(content);
+}
+
+static void one_size(uint64_t bytes, enum ckptfs_check check, CUstream on)
+{
+	CUdeviceptr memory = allocate(bytes);
+	char name[80];
+
+	snprintf(name, sizeof(name), "%llu bytes, %s", (unsigned long long)bytes,
+		 check == CKPTFS_CHECK_ALL ? "all checked" : "a sample checked");
+	right_bytes(memory, bytes, check, on, SLOT, name);
+	MUST(tr.MemFree(memory));
+}
+
+static void four_times_lent(void)
+{
+	CUdeviceptr memory = allocate(compared);
+
+	right_bytes(memory, compared, CKPTFS_CHECK_SAMPLE, stream, quarter_slot(compared),
+		    "four times what is lent");
+	MUST(tr.MemFree(memory));
+}
+
+/* What cudaMallocAsync, and PyTorch with it, gives out: it belongs to no context. */
+static void of_a_pool(void)
+{
+	CUdeviceptr memory;
+
+	if (!tr.MemAllocAsync || tr.MemAllocAsync(&memory, compared, stream)) {
+		say_case("memory of a pool", true, "this driver has none");
+		return;
+	}
+	right_bytes(memory, compared, CKPTFS_CHECK_SAMPLE, stream, SLOT, "memory of a pool");
+	MUST(tr.MemFreeAsync(memory, stream));
+	MUST(tr.StreamSynchronize(stream));
 }
 
 static void strided(void)
@@ -260,25 +307,25 @@ static void restored(void)
 /* Every step is saved, and changed as soon as may be, by work that is enqueued. */
 static void steps(const char *name, enum ckptfs_check check, bool with_barrier, bool control)
 {
-	CUdeviceptr memory = allocate(size);
+	CUdeviceptr memory = allocate(compared);
 	unsigned right = 0, told = 0, wrong = 0;
 	char text[100];
 
 	begin(check, false);
-	add(1, size);
+	add(1, compared);
 	for (int step = 1; step <= NR_STEPS; step++) {
 		int err;
 
-		MUST(tr.MemsetD8Async(memory, (unsigned char)step, size, stream));
-		err = write_on(1, memory, size, stream);
+		MUST(tr.MemsetD8Async(memory, (unsigned char)step, compared, stream));
+		err = write_on(1, memory, compared, stream);
 		if (!err && with_barrier)
 			err = barrier_on(stream);
-		MUST(tr.MemsetD8Async(memory, 0xee, size, stream));
+		MUST(tr.MemsetD8Async(memory, 0xee, compared, stream));
 		if (!err)
 			err = barrier_landed();
 		if (err)
 			told += err == -ESTALE;
-		else if (file_is_all(step, size))
+		else if (file_is_all(step, compared))
 			right++;
 		else
 			wrong++;
@@ -344,24 +391,30 @@ static double peak(void)
 	return (double)size / median(took, rounds) * 1e-9;
 }
 
-/* From the write to the last byte, and how long the trainer's thread was held up by calls. */
-static double captured(uint64_t pieces, double *blocked)
+struct captured {
+	double gbps, blocked_ms;
+};
+
+/*
+ * From the write of @pieces of @each bytes to the last byte, and how long the trainer's thread was
+ * held up by the call.
+ */
+static struct captured captured(uint64_t pieces, uint64_t each, uint32_t slot)
 {
-	uint64_t each = size / pieces;
-	CUdeviceptr memory = allocate(size);
+	uint64_t bytes = pieces * each;
+	CUdeviceptr memory = allocate(bytes);
 	struct ckptfs_write_op *ops = calloc(pieces, sizeof(*ops));
 	double took[ROUNDS_MAX], held[ROUNDS_MAX];
 
-	begin(CKPTFS_CHECK_SAMPLE, true);
-	for (uint64_t i = 0; i < pieces; i++) {
-		add(i + 1, each);
-		ops[i] =
-			(struct ckptfs_write_op){.id = i + 1,
-						 .file_off = i * each,
-						 .addr = (const char *)(uintptr_t)memory + i * each,
-						 .len = each,
-						 .stream = (uintptr_t)stream};
-	}
+	begin_lent(CKPTFS_CHECK_SAMPLE, true, slot);
+	add(1, bytes);
+	for (uint64_t i = 0; i < pieces; i++)
+		ops[i] = (struct ckptfs_write_op){.id = 1,
+						  .file_off = i * each,
+						  .src_off = i * each,
+						  .addr = (const void *)(uintptr_t)memory,
+						  .len = each,
+						  .stream = (uintptr_t)stream};
 	for (unsigned r = 0; r <= rounds; r++) {
 		double start = seconds(), written;
 
@@ -378,8 +431,8 @@ static double captured(uint64_t pieces, double *blocked)
 	end();
 	free(ops);
 	MUST(tr.MemFree(memory));
-	*blocked = median(held, rounds);
-	return (double)size / median(took, rounds) * 1e-9;
+	return (struct captured){.gbps = (double)bytes / median(took, rounds) * 1e-9,
+				 .blocked_ms = median(held, rounds) * 1e3};
 }
 
 /* A step of enqueued work on other memory, with a save of all at its begin or without; seconds. */
@@ -424,25 +477,33 @@ static double inflation(void)
 
 static void numbers(void)
 {
-	double floor_ = peak(), blocked, large = captured(1, &blocked), small;
+	double floor_ = peak();
+	struct captured one = captured(1, size, SLOT), quarter, small, tiny;
 
+	quarter = captured(1, size, quarter_slot(size));
+	small = captured(NR_SMALL, size / NR_SMALL, SLOT);
+	tiny = captured(NR_TINY, TINY, SLOT);
 	say_number("pinned_copy_GBps", floor_, "10^9 bytes/s");
-	say_number("capture_GBps", large, "10^9 bytes/s");
-	say_number("capture_of_peak", large / floor_, "ratio");
-	small = captured(NR_SMALL, &blocked);
-	say_number("capture_500_tensors_GBps", small, "10^9 bytes/s");
-	say_number("write_500_tensors_ms", blocked * 1e3, "ms");
+	say_number("capture_GBps", one.gbps, "10^9 bytes/s");
+	say_number("capture_of_peak", one.gbps / floor_, "ratio");
+	say_number("capture_four_times_lent_GBps", quarter.gbps, "10^9 bytes/s");
+	say_number("capture_500_tensors_GBps", small.gbps, "10^9 bytes/s");
+	say_number("write_500_tensors_ms", small.blocked_ms, "ms");
+	say_number("capture_10000_tensors_GBps", tiny.gbps, "10^9 bytes/s");
+	say_number("write_10000_tensors_ms", tiny.blocked_ms, "ms");
 	say_number("step_inflation_memory_bound", inflation(), "ratio");
 }
 
 static void cases(void)
 {
-	const uint64_t sizes[] = {1, 511, 4097, MIB + 3, size + 1};
+	const uint64_t sizes[] = {1, 511, 4097, MIB + 3, compared + 1};
 
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		one_size(sizes[i], CKPTFS_CHECK_SAMPLE, stream);
 		one_size(sizes[i], CKPTFS_CHECK_ALL, NULL);
 	}
+	four_times_lent();
+	of_a_pool();
 	strided();
 	restored();
 	steps("a save at every step", CKPTFS_CHECK_SAMPLE, true, false);
@@ -488,6 +549,8 @@ int main(int argc, char **argv)
 		fputs("capture: BYTES or ROUNDS is out of range\n", stderr);
 		return 2;
 	}
+	if (size < compared)
+		compared = size;
 	cu->DriverGetVersion(&version);
 	printf("{\"driver\": %d, \"fake\": %s, \"bytes\": %llu, \"cases\": [", version,
 	       tr.Launch ? "true" : "false", (unsigned long long)size);

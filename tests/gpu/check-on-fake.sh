@@ -22,6 +22,20 @@ echo "$OUT"
 assert_contains "$OUT" "wrong: none; the control tears"
 [ ! -e /dev/fuse ] || assert_contains "$OUT" "killed 1 times, it ends with the weights of the host's run"
 assert_contains "$OUT" "PyTorch does not run on the fake driver"
+[ ! -e /dev/fuse ] || assert_contains "$OUT" "2 of 2 committed, 0 wrong"
 python3 -c 'import json, sys
 found = json.load(open(sys.argv[1]))
-assert found["ok"] and len(found["targets"]) == 4, found' "$TEST_TMP/gpu.json" || die "the JSON does not say so"
+assert found["ok"] and len(found["targets"]) == 4, found
+capture = found["parts"]["capture"]["found"]
+assert {"four times what is lent", "memory of a pool"} <= {one["case"] for one in capture["cases"]}, capture
+assert capture["write_10000_tensors_ms"]["value"] > 0 < capture["capture_four_times_lent_GBps"]["value"], capture
+' "$TEST_TMP/gpu.json" || die "the JSON does not say so"
+
+expect_ok python3 "$SRC/tests/gpu/kit/check.py" --table "$TEST_TMP/gpu.json"
+assert_contains "$OUT" "| step time while captured, of without | - | 1.03 | not measured |"
+assert_contains "$OUT" "| daemon_memory |"
+assert_contains "$OUT" "| write 10000 tensors ms | "
+
+# What the time does not suffice for is said, and is no failure.
+expect_ok python3 "$SRC/tests/gpu/kit/check.py" --kit "$BUILD/gpu-kit" --dir "$TEST_TMP" --seconds 0
+assert_contains "$OUT" "skipped modes: the time is up"

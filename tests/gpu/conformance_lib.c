@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define MAX_ASSERTS 128
+#define MAX_ASSERTS 160
 
 const struct cuda_driver *cu;
 struct cuda_trainer tr;

@@ -173,10 +173,44 @@ static void copies(void)
 	MUST(cu->StreamDestroy(stream));
 }
 
+/* Where cudaMallocAsync takes it from. */
+static void pools(void)
+{
+	CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+	int attribute = CU_POINTER_ATTRIBUTE_CONTEXT;
+	CUcontext of = context;
+	void *value = &of;
+	CUdeviceptr memory;
+	struct about a;
+	struct gate gate;
+	char *host;
+
+	if (!tr.MemAllocAsync || !tr.MemFreeAsync)
+		return skip("memory of a pool can be allocated", "the driver cannot");
+	host = new_pinned(PAGE);
+	is("memory of a pool can be allocated", tr.MemAllocAsync(&memory, PAGE, stream),
+	   CUDA_SUCCESS);
+	MUST(cu->PointerGetAttributes(1, &attribute, &value, memory));
+	ok("it belongs to no context" UNSURE, !of);
+	about(memory, &a);
+	ok("and is device memory of this device", a.type == CU_MEMORYTYPE_DEVICE && !a.ordinal);
+	gate_close(&gate, stream);
+	MUST(tr.MemsetD8Async(memory, 4, PAGE, stream));
+	MUST(cu->MemcpyDtoHAsync(host, memory, PAGE, stream));
+	is("it is freed behind the stream's work", tr.MemFreeAsync(memory, stream), CUDA_SUCCESS);
+	gate_open(&gate);
+	MUST(tr.StreamSynchronize(stream));
+	ok("which finds it", all_are(host, PAGE, 4));
+	free_pinned(host, PAGE);
+	MUST(cu->StreamDestroy(stream));
+}
+
 void memory_cases(void)
 {
 	group = "device memory";
 	device_memory();
+	group = "memory of a pool";
+	pools();
 	group = "registered memory";
 	registration();
 	group = "allocated host memory";

@@ -29,6 +29,7 @@ except ImportError:
     sys.exit(77)
 
 ALIGN = 4096
+LANDED = 1  # CKPTFS_BARRIER_LANDED
 
 
 class TensorInfo(ctypes.Structure):
@@ -101,15 +102,18 @@ class Ckptfs:
             "ckptfs_write",
         )
 
-    def barrier(self, stream=None):
+    def barrier(self, stream=None, flags=0):
         streams = (ctypes.c_uint64 * 1)(stream or 0)
         n = 0 if stream is None else 1
         self.check(
             self.lib.ckptfs_barrier(
-                self.session, streams, ctypes.c_size_t(n), 0, ctypes.c_uint64(0)
+                self.session, streams, ctypes.c_size_t(n), flags, ctypes.c_uint64(0)
             ),
             "ckptfs_barrier",
         )
+
+    def barrier_landed(self):
+        self.barrier(flags=LANDED)
 
     def close(self):
         self.lib.ckptfs_close(self.session)
@@ -117,6 +121,11 @@ class Ckptfs:
 
 def stream_of(tensor):
     return torch.cuda.current_stream(tensor.device).cuda_stream if tensor.is_cuda else 0
+
+
+def current_stream(device):
+    """For a barrier; None on the host, which has none."""
+    return torch.cuda.current_stream().cuda_stream if device == "cuda" else None
 
 
 def wait_for(device):
@@ -241,7 +250,7 @@ class CkptfsLazy(Nothing):
     def __init__(self, training, directory):
         super().__init__(training, self.session_path)
         self.session = Ckptfs(self.library, self.session_path, training.tensors())
-        self.stream = torch.cuda.current_stream().cuda_stream if training.device == "cuda" else None
+        self.stream = current_stream(training.device)
 
     def save(self, step):
         if self.standin:
