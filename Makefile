@@ -53,8 +53,8 @@ ENGINE_SRC := $(wildcard engine/*.c engine/*/*.c)
 FS_SRC := $(wildcard fs/*.c fs/cmd/*.c)
 CLIENT_SRC := $(wildcard client/*.c)
 UNIT_NAMES := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/*.c))
-# These put a function of their own in the place of libc's or of a sanitizer's; each of the others is in one program.
-UNIT_ALONE := cache_faulting client_cuda_failures format job_hangs receive unread
+# These put a function of their own in the place of libc's, a sanitizer's or the engine's; each of the others is in one program.
+UNIT_ALONE := cache_faulting client_cuda_failures flush_workers format job_hangs receive unread
 UNIT_TOGETHER := $(filter-out $(UNIT_ALONE),$(UNIT_NAMES))
 # Each main() gets a name of its own, which the compiler does not know to be special.
 UNIT_FLAGS = -Dmain=unit_$(basename $(@F))

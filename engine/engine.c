@@ -280,6 +280,7 @@ int engine_start(struct engine *en, const char *node, bool (*decide)(void), stru
 	struct cache_limits cache;
 	struct flush_limits flush = {
 		.depth = (unsigned)config_number(c, OPT_FLUSH_DEPTH),
+		.workers = (unsigned)config_number(c, OPT_PARSER_THREADS),
 		.bytes_per_s = config_number(c, OPT_FLUSH_BW),
 		.retry_s = (unsigned)config_number(c, OPT_IO_RETRY_S),
 		.uring = true,
@@ -290,6 +291,8 @@ int engine_start(struct engine *en, const char *node, bool (*decide)(void), stru
 		return 0; /* nothing will ever be written */
 	if (!flush.depth)
 		flush.depth = FLUSH_DEPTH_DEFAULT;
+	if (!flush.workers)
+		flush.workers = flush_default_workers();
 	err = cache_limits(c, &cache, e);
 	if (!err)
 		err = cache_create(&en->cache, &cache, e);

@@ -15,7 +15,6 @@
 #define MSG_OPTION_UNKNOWN "unknown option '%s'%s Nothing was mounted. `ckptfs mount --help` lists every option"
 #define MSG_OPTION_COMMA "unknown option '%s': a comma ends the value before it. A comma inside a value has a backslash: -o '%s\\,%s'. Nothing was mounted"
 #define MSG_OPTION_VALUE "option %s=%s is not valid: expected %s. Nothing was mounted"
-#define MSG_OPTION_NO_EFFECT "option %s is accepted but has no effect yet in ckptfs %s"
 #define MSG_CONFIG_UNREADABLE "cannot read the config file %s: %s. Nothing was mounted; correct the path in config=FILE"
 #define MSG_CONFIG_SYNTAX "%s:%d: %s. Nothing was mounted; the config file is one JSON object of option names and values"
 #define MSG_CONFIG_KEY "%s: unknown key '%s'%s Nothing was mounted"

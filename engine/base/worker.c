@@ -2,6 +2,7 @@
 #include "engine/base/worker.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,4 +72,11 @@ int worker_start_detached(const char *name, size_t stack, void *(*main)(void *),
 	err = start(&thread, &attr, name, main, arg);
 	pthread_attr_destroy(&attr);
 	return err;
+}
+
+unsigned worker_cpus(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) ? 1 : (unsigned)CPU_COUNT(&set);
 }

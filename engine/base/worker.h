@@ -27,4 +27,7 @@ void worker_join(struct worker *w);
 /* Starts a thread that is never joined. @stack: bytes, 0: the default. Returns 0 or -errno. */
 int worker_start_detached(const char *name, size_t stack, void *(*main)(void *), void *arg);
 
+/* The number of CPUs on which this process may run; 1 if the kernel does not tell. */
+unsigned worker_cpus(void);
+
 #endif

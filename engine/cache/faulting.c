@@ -3,7 +3,6 @@
  * The memory of chunks: threads fault it in, and return what was lent once its session is over. No
  * other thread waits for them.
  */
-#include <sched.h>
 #include <sys/mman.h>
 
 #include "engine/base/cleanup.h"
@@ -116,10 +115,8 @@ static void *faulter_main(void *arg)
 /* Half of the processors, which leaves room for the program. */
 static unsigned faulters_here(void)
 {
-	cpu_set_t set;
-	unsigned nr = sched_getaffinity(0, sizeof(set), &set) ? 1 : (unsigned)CPU_COUNT(&set);
+	unsigned nr = (worker_cpus() + 1) / 2;
 
-	nr = (nr + 1) / 2;
 	return nr < CACHE_FAULTERS_MAX ? nr : CACHE_FAULTERS_MAX;
 }
 

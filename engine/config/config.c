@@ -455,10 +455,10 @@ json_t *config_to_json(const struct config *c)
 			value = json_boolean(v->number);
 		else if (v->text)
 			value = json_string(v->text);
-		json_object_set_new(
-			root, key_table[k].name,
-			json_pack("{s:o, s:s, s:b}", "value", value ? value : json_null(), "source",
-				  sources[v->source], "effective", key_table[k].effective));
+		json_object_set_new(root, key_table[k].name,
+				    json_pack("{s:o, s:s, s:b}", "value",
+					      value ? value : json_null(), "source",
+					      sources[v->source], "effective", true));
 	}
 	return root;
 }

@@ -60,7 +60,6 @@ struct key_info {
 	enum key_type type;
 	const char *value;	    /* the default, as a user writes it; "": decided at mount */
 	const char *const *choices; /* KEY_ENUM: NULL-terminated; "word:" takes a value behind it */
-	bool effective;		    /* false: accepted, but this version does not use it */
 	const char *help;	    /* one line */
 	const char *also; /* NULL, or words that people use for it, separated by one blank */
 };

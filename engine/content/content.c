@@ -28,6 +28,7 @@ int contents_create(struct contents **out, struct cache *cache, struct backing *
 	all->cache = cache;
 	all->backing = backing;
 	list_init(&all->parked);
+	list_init(&all->digesting);
 	all->nr_buckets = cache->nr_chunks < 1024 ? 1024 : cache->nr_chunks;
 	all->hash = calloc(all->nr_buckets, sizeof(*all->hash));
 	if (all->hash)

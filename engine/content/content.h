@@ -80,8 +80,9 @@ struct contents {
 	struct backing *backing; /* const */
 	struct content **hash;	 /* cache lock */
 	size_t nr_buckets, nr;
-	struct list parked; /* contents that only the cache holds */
-	bool ending;	    /* cache lock: nothing waits any more */
+	struct list parked;    /* contents that only the cache holds */
+	bool ending;	       /* cache lock: nothing waits any more */
+	struct list digesting; /* cache lock: flights that threads digest */
 	/* Called without locks when a flush of @ct has failed for good. */
 	void (*failed)(void *arg, const struct inode_id *id, int err);
 	/* The same for want of room. True: try again. It does not wait. */
@@ -330,6 +331,7 @@ ssize_t content_source_read(void *content, void *buf, size_t len, uint64_t off);
 /* --- for the flush engine --- */
 
 struct flight {
+	struct list digesting; /* contents->digesting, while a thread digests it */
 	struct content *content;
 	struct chunk *chunk;
 	char *data;
@@ -339,10 +341,13 @@ struct flight {
 	uint32_t dirty_lo, dirty_hi; /* of the chunk at take-off */
 };
 
-/* Takes off the next due chunk. Returns false if there is none. */
+/*
+ * Takes off the next due chunk that can be digested now: a piece of a file is digested in order, so
+ * by one thread at a time, and so is a file with tensors. Returns false if there is none.
+ */
 bool content_take_off_locked(struct cache *c, struct flight *f);
 
-/* Digests the bytes in flight. Called without locks. */
+/* Digests the bytes in flight. Called without locks, by several threads at once. */
 void content_digest(struct flight *f);
 
 /* Ends a flight, with 0 or the final error. Takes the lock. */

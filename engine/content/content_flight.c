@@ -53,15 +53,46 @@ static struct chunk *first_of_piece_locked(struct cache *c, struct chunk *ck)
 	return first;
 }
 
-/* The oldest dirty chunk of @queue into which no thread is writing. */
+static uint64_t piece_of(const struct chunk *ck)
+{
+	return ck->index * ck->content->all->cache->chunk_size / DIGEST_PIECE;
+}
+
+/* True if a thread digests what comes before @ck. */
+static bool waits_for_digest_locked(const struct chunk *ck)
+{
+	const struct content *ct = ck->content;
+	struct list *l;
+
+	list_for_each (l, &ct->all->digesting) {
+		struct flight *f = container_of(l, struct flight, digesting);
+
+		if (f->content == ct && (ct->by_handle || piece_of(f->chunk) == piece_of(ck)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The oldest dirty chunk of @queue into which no thread is writing, and that can be digested now.
+ * Passes so many that cannot as there are in the pieces that pass at a time.
+ */
 static struct chunk *first_due_locked(struct cache *c, struct list *queue)
 {
+	size_t left = DIGEST_STREAMS * DIGEST_PIECE / c->chunk_size;
 	struct list *l;
 
 	list_for_each (l, queue) {
 		struct chunk *ck = container_of(l, struct chunk, queue);
 
-		if (may_fly(ck) && (cache_pressed(c) || !comes_too_early_locked(c, ck)))
+		if (!may_fly(ck))
+			continue;
+		if (waits_for_digest_locked(ck)) {
+			if (!left--)
+				return NULL;
+			continue;
+		}
+		if (cache_pressed(c) || !comes_too_early_locked(c, ck))
 			return ck->content->digest ? first_of_piece_locked(c, ck) : ck;
 	}
 	return NULL;
@@ -100,6 +131,7 @@ bool content_take_off_locked(struct cache *c, struct flight *f)
 			     .chunk = ck,
 			     .dirty_lo = ck->dirty_lo,
 			     .dirty_hi = ck->dirty_hi};
+	list_append(&ck->content->all->digesting, &f->digesting);
 	ck->content->nr_submitted++;
 	cache_set_state(c, ck, CHUNK_FLYING);
 	choose_range(c, f);
@@ -115,6 +147,8 @@ void content_digest(struct flight *f)
 	if (f->content->digest)
 		digest_feed(f->content->digest, ck->index * c->chunk_size + f->dirty_lo,
 			    ck->memory + f->dirty_lo, f->dirty_hi - f->dirty_lo);
+	LOCK_SCOPE(&c->lock);
+	list_del(&f->digesting);
 }
 
 void content_landed(struct flight *f, int err)

@@ -13,7 +13,6 @@
 #include "engine/content/hash.h"
 #include "engine/content/spans.h"
 
-#define NR_STREAMS  4
 #define READ_BYTES  ((size_t)1 << 20)
 #define MAX_THREADS 64
 #define TWICE_BYTES ((size_t)64 << 10) /* stay in the processor's cache until they are read again */
@@ -35,8 +34,9 @@ struct piece {
 struct stream {
 	XXH3_state_t *state;
 	uint64_t piece;
-	uint32_t len;  /* bytes taken so far; 0: free */
+	uint32_t len;  /* bytes taken so far; 0: forgotten */
 	uint64_t used; /* number of the last feed */
+	bool busy;     /* a thread is hashing, without the lock; len counts its bytes already */
 };
 
 struct digest {
@@ -45,7 +45,7 @@ struct digest {
 	uint64_t nr_pieces; /* the table's length */
 	uint64_t nr_known;  /* pieces put into the table so far, repetitions included */
 	uint64_t changes;   /* feeds and spoils */
-	struct stream streams[NR_STREAMS];
+	struct stream streams[DIGEST_STREAMS];
 	struct spans spans;
 };
 
@@ -137,7 +137,7 @@ void digest_destroy(struct digest *d)
 
 	if (!d)
 		return;
-	for (i = 0; i < NR_STREAMS; i++)
+	for (i = 0; i < DIGEST_STREAMS; i++)
 		XXH3_freeState(d->streams[i].state);
 	free(d->pieces);
 	spans_free(&d->spans);
@@ -178,7 +178,7 @@ static struct stream *find_stream(struct digest *d, uint64_t piece)
 {
 	size_t i;
 
-	for (i = 0; i < NR_STREAMS; i++)
+	for (i = 0; i < DIGEST_STREAMS; i++)
 		if (d->streams[i].len && d->streams[i].piece == piece)
 			return &d->streams[i];
 	return NULL;
@@ -195,15 +195,16 @@ static void forget(struct digest *d, uint64_t piece, size_t at)
 		d->pieces[piece].len = 0;
 }
 
-/* A stream for the start of the piece: a free one, or the least recently fed. */
+/* A stream for the start of the piece: a free one, or the least recently fed. NULL: none. */
 static struct stream *start_stream(struct digest *d, uint64_t piece)
 {
-	struct stream *s = &d->streams[0];
-	size_t i;
+	struct stream *s = NULL, *t;
 
-	for (i = 1; i < NR_STREAMS && s->len; i++)
-		if (!d->streams[i].len || d->streams[i].used < s->used)
-			s = &d->streams[i];
+	for (t = d->streams; t < d->streams + DIGEST_STREAMS && !(s && !s->len); t++)
+		if (!t->busy && (!s || !t->len || t->used < s->used))
+			s = t;
+	if (!s)
+		return NULL;
 	if (!s->state)
 		s->state = XXH3_createState();
 	if (!s->state)
@@ -214,7 +215,9 @@ static struct stream *start_stream(struct digest *d, uint64_t piece)
 	return s;
 }
 
-static void feed_piece(struct digest *d, uint64_t piece, size_t at, const void *data, size_t len)
+/* Drops the lock while it hashes. A change of the bytes meanwhile forgets them (forget). */
+static void feed_piece_locked(struct digest *d, uint64_t piece, size_t at, const void *data,
+			      size_t len)
 {
 	struct stream *s;
 
@@ -222,11 +225,15 @@ static void feed_piece(struct digest *d, uint64_t piece, size_t at, const void *
 	s = find_stream(d, piece);
 	if (!s && !at)
 		s = start_stream(d, piece);
-	if (!s || s->len != at)
+	if (!s || s->busy || s->len != at)
 		return;
-	hash_update(s->state, data, len);
 	s->len += (uint32_t)len;
 	s->used = d->changes;
+	s->busy = true;
+	lock_drop(&d->lock);
+	hash_update(s->state, data, len);
+	lock_take(&d->lock);
+	s->busy = false;
 	if (s->len == DIGEST_PIECE) {
 		XXH128_canonical_t digest = digest_of_state(s->state);
 
@@ -264,7 +271,7 @@ void digest_feed(struct digest *d, uint64_t off, const void *data, size_t len)
 
 		if (part > TWICE_BYTES && d->spans.nr)
 			part = TWICE_BYTES;
-		feed_piece(d, off / DIGEST_PIECE, at, data, part);
+		feed_piece_locked(d, off / DIGEST_PIECE, at, data, part);
 		spans_feed(&d->spans, off, data, part);
 		data = (const char *)data + part;
 		off += part;
@@ -286,7 +293,7 @@ void digest_spoil(struct digest *d, uint64_t off, uint64_t len)
 	forget(d, first, off % DIGEST_PIECE);
 	for (p = first + 1; p < last && p < d->nr_pieces; p++)
 		d->pieces[p].len = 0;
-	for (i = 0; i < NR_STREAMS; i++)
+	for (i = 0; i < DIGEST_STREAMS; i++)
 		if (d->streams[i].piece > first && d->streams[i].piece < last)
 			d->streams[i].len = 0;
 }
@@ -300,7 +307,7 @@ static bool known(struct digest *d, uint64_t piece, size_t len, XXH128_canonical
 
 	*changes = d->changes;
 	s = find_stream(d, piece);
-	if (s && s->len == len) {
+	if (s && s->len == len && !s->busy) {
 		*digest = digest_of_state(s->state);
 		return true;
 	}

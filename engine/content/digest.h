@@ -16,15 +16,17 @@
 #include "engine/base/source.h"
 
 #define DIGEST_PIECE ((size_t)8 << 20)
-#define DIGEST_HEX   33 /* 32 digits as xxhsum -H128 prints them, and the NUL */
-#define DIGEST_XATTR "user.ckptfs.xxh3"
+/* Pieces that pass at a time: one of each thread that digests, and those that stand half. */
+#define DIGEST_STREAMS 8
+#define DIGEST_HEX     33 /* 32 digits as xxhsum -H128 prints them, and the NUL */
+#define DIGEST_XATTR   "user.ckptfs.xxh3"
 
 /* The length of the longest record, with its NUL. */
 #define DIGEST_RECORD_MAX (DIGEST_HEX + 1 + 20 + 1 + 20)
 
 /*
  * The digest of a file that is being written. Any thread may call its functions. It takes 20 bytes
- * per piece, and four streams of 640 bytes.
+ * per piece, and at most DIGEST_STREAMS streams of 640 bytes.
  */
 struct digest;
 
@@ -42,8 +44,9 @@ bool digest_of_expected(struct digest *d, uint64_t off, uint64_t len, char hex[D
 
 /*
  * Records that these bytes were written. Parts may have any size and alignment, and may come out of
- * order or twice. Up to four pieces at a time are digested here, if each passes in order from its
- * start. Without memory the digest remembers less, and digest_finish reads more.
+ * order or twice. DIGEST_STREAMS pieces at a time are digested here, if each passes in order from
+ * its start. Several threads may feed different pieces at once: each hashes without the lock, unless
+ * some bytes are a tensor. Without memory the digest remembers less, and digest_finish reads more.
  */
 void digest_feed(struct digest *d, uint64_t off, const void *data, size_t len);
 

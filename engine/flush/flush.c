@@ -13,6 +13,8 @@
 #include "engine/base/worker.h"
 #include "engine/flush/io.h"
 
+#define DEFAULT_WORKERS_MAX 4 /* these digest more than one backing takes */
+
 /* A partial chunk goes after this time. Too short: it goes in several small writes. */
 #define AGE_NS		 (2 * NSEC_PER_SEC)
 #define TICK_NS		 (200 * NSEC_PER_MSEC)
@@ -40,8 +42,7 @@ struct flush {
 	struct cache *cache;
 	struct flush_limits limits;
 	struct io *io;
-	struct worker thread;
-	bool running;
+	struct worker workers[FLUSH_WORKERS_MAX]; /* the first also keeps the time */
 	/* cache lock */
 	struct job *jobs; /* one per chunk, so that failing ones delay no others */
 	struct list idle, retrying;
@@ -107,7 +108,7 @@ static void finish(struct job *j, int err)
 	LOCK_SCOPE(&c->lock);
 	list_append(&f->idle, &j->link);
 	f->nr_busy--;
-	waitq_wake_all(&c->work);
+	waitq_wake(&c->work);
 }
 
 /* True if the backing, which has no room for the job, may get some soon. */
@@ -257,6 +258,7 @@ static bool step_locked(struct flush *f)
 	return true;
 }
 
+/* The first worker: it also ages, sweeps, and waits for what failed, until all has landed. */
 static void *flush_main(void *arg)
 {
 	struct flush *f = arg;
@@ -285,6 +287,35 @@ static void *flush_main(void *arg)
 	return NULL;
 }
 
+/* Every other worker: takes off, digests and hands over. */
+static void *helper_main(void *arg)
+{
+	struct flush *f = arg;
+	LOCK_SCOPE(&f->cache->lock);
+
+	while (!f->ending)
+		if (!step_locked(f))
+			wait_out(&f->cache->work, CLOCK_NEVER);
+	return NULL;
+}
+
+unsigned flush_default_workers(void)
+{
+	unsigned nr = worker_cpus();
+
+	return nr < DEFAULT_WORKERS_MAX ? nr : DEFAULT_WORKERS_MAX;
+}
+
+static int start_workers(struct flush *f)
+{
+	int err = worker_start(&f->workers[0], "ckptfs-flush", flush_main, f);
+	unsigned i;
+
+	for (i = 1; !err && i < f->limits.workers && i < FLUSH_WORKERS_MAX; i++)
+		err = worker_start(&f->workers[i], "ckptfs-flush", helper_main, f);
+	return err;
+}
+
 int flush_create(struct flush **out, struct contents *contents, const struct flush_limits *limits,
 		 struct error *e)
 {
@@ -309,8 +340,7 @@ int flush_create(struct flush **out, struct contents *contents, const struct flu
 	err = f->jobs ? io_create(&f->io, contents->backing, limits->depth, limits->uring, e)
 		      : FAIL(e, ENOMEM, IO_THREADS, strerror(ENOMEM));
 	if (!err) {
-		err = worker_start(&f->thread, "ckptfs-flush", flush_main, f);
-		f->running = !err;
+		err = start_workers(f);
 		if (err)
 			FAIL(e, -err, IO_THREADS, strerror(-err));
 	}
@@ -323,16 +353,17 @@ int flush_create(struct flush **out, struct contents *contents, const struct flu
 
 void flush_destroy(struct flush *f)
 {
+	unsigned i;
+
 	if (!f)
 		return;
-	if (f->running) {
-		{
-			LOCK_SCOPE(&f->cache->lock);
-			f->ending = true;
-			waitq_wake_all(&f->cache->work);
-		}
-		worker_join(&f->thread);
+	{
+		LOCK_SCOPE(&f->cache->lock);
+		f->ending = true;
+		waitq_wake_all(&f->cache->work);
 	}
+	for (i = 0; i < FLUSH_WORKERS_MAX; i++)
+		worker_join(&f->workers[i]);
 	io_destroy(f->io);
 	free(f->jobs);
 	free(f);

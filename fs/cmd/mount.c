@@ -169,19 +169,6 @@ static int check_backing_is_no_mount(const char *backing, struct error *e)
 	return 0;
 }
 
-static void warn_without_effect(const struct config *c)
-{
-	char text[MESSAGE_MAX];
-	enum key k;
-
-	for (k = 0; k < NR_KEYS; k++) {
-		if (!config_given(c, k) || key_table[k].effective)
-			continue;
-		MESSAGE(text, OPTION_NO_EFFECT, key_table[k].name, CKPTFS_VERSION);
-		complain(text);
-	}
-}
-
 /* --- the daemon in a process of its own --- */
 
 static void report_ready(void *arg)
@@ -363,7 +350,6 @@ static int do_mount(const char *backing, const char *point, struct config *confi
 		complain(e.text);
 		err = EXIT_NO;
 	} else {
-		warn_without_effect(config);
 		err = foreground ? run_foreground(&o) : start_daemon(&o);
 	}
 	config_finish(config); /* this process's copy; empty if a daemon in it took it over */
@@ -388,7 +374,7 @@ static void print_options(void)
 		printf("  %-20s %s", i->name, i->help);
 		if (i->value[0])
 			printf(" (%s)", i->value);
-		printf("%s\n", i->effective ? "" : " [no effect yet]");
+		putchar('\n');
 	}
 }
 

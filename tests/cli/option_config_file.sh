@@ -27,7 +27,6 @@ shown() {
 
 cd "$TEST_TMP" || die "cannot enter $TEST_TMP"
 expect_ok "$CKPTFS" mount -o config=config.json back mnt
-assert_contains "$OUT" "option parser_threads is accepted but has no effect yet"
 assert_eq "$(shown node)" "('from-file', 'config file')"
 assert_eq "$(shown pin_host_cache)" "(False, 'config file')"
 assert_eq "$(shown quiet_s)" "('4', 'config file')"

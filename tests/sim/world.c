@@ -16,8 +16,8 @@
 
 #define OPTIONS \
 	"log_level=error,pin_host_cache=false,chunk_size=64K,host_cache_size=512K,flush_depth=2," \
-	"lease_s=5,quiet_s=1,order_timeout_s=60,stall_timeout_s=20,io_retry_s=3,commit_timeout_s=" \
-	"%u%s"
+	"parser_threads=2,lease_s=5,quiet_s=1,order_timeout_s=60,stall_timeout_s=20,io_retry_s=3," \
+	"commit_timeout_s=%u%s"
 #define DRAIN_S 120
 
 struct node_slot {
