@@ -33,8 +33,8 @@
  * whole range is locked from the start (MLOCK_ONFAULT), so a page is locked when it is faulted.
  *
  * Chunks that are lent to a session (loan.h) have memory that the session shares. Cold chunks are
- * lent first. A lent chunk is bound and flushed as any other. It never stays clean, but goes back to
- * its loan.
+ * lent first. A lent chunk is bound and flushed as any other, but never stays clean: it goes back
+ * to its loan.
  *
  * One mutex guards the state of all chunks and contents. A thread holds it for moments, never
  * across a system call or a copy: a thread that copies pins the chunk by `users`.

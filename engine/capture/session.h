@@ -57,7 +57,7 @@ struct notice {
 	int err;
 };
 
-/* A grant: bytes of one capture, in a slot at the place that they have in their chunk of the file. */
+/* A grant: bytes of one capture. They lie in the slot where they lie in their chunk of the file. */
 struct piece {
 	struct table_node node; /* session->granted_pieces, until it is reported */
 	struct list of_slot, of_capture;

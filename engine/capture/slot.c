@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Slots: lent memory in which the chunks of a file are put together, piece by piece. A piece lies
- * in its slot where its bytes lie in the chunk of the file. So small tensors that follow one another
- * share a slot. Once all pieces are reported, the slot lands: it becomes the chunk. Only if the file
- * has other bytes there that are more than the captured ones, these are copied (content_keep).
+ * in its slot where its bytes lie in the chunk of the file. So small tensors that follow one
+ * another share a slot. Once all pieces are reported, the slot lands: it becomes the chunk. Only if
+ * the file has more other bytes there than captured ones, these are copied (content_keep).
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -118,12 +118,15 @@ static void greet(const struct ckptfs_options *o)
 
 static void the_rank_is_what_the_launcher_says(void **state)
 {
-	static const char *const variables[][2] = {
-		{"SLURM_PROCID", "4"},	{"SLURM_NTASKS", "8"},
-		{"SLURM_LOCALID", "2"}, {"SLURM_STEP_ID", "0"},
-		{"RANK", "5"},		{"WORLD_SIZE", "16"},
-		{"LOCAL_RANK", "1"},	{"LOCAL_WORLD_SIZE", "4"},
-		{"SLURM_STEP_TASKS_PER_NODE", "3(x2),12"}};
+	static const char *const variables[][2] = {{"SLURM_PROCID", "4"},
+						   {"SLURM_NTASKS", "8"},
+						   {"SLURM_LOCALID", "2"},
+						   {"SLURM_STEP_ID", "0"},
+						   {"RANK", "5"},
+						   {"WORLD_SIZE", "16"},
+						   {"LOCAL_RANK", "1"},
+						   {"LOCAL_WORLD_SIZE", "4"},
+						   {"SLURM_STEP_TASKS_PER_NODE", "3(x2),12"}};
 	struct ckptfs_options given = CKPTFS_OPTIONS_DEFAULT;
 
 	(void)state;
