@@ -31,8 +31,8 @@ void cache_release(struct cache *c, struct chunk *ck);
 void loan_returned_locked(struct chunk *ck);
 
 /*
- * Gives back the memory of a closed loan, or a part of it. Drops the lock meanwhile. For the threads
- * that fault. False: no loan is closed, or none has anything to give.
+ * For the threads that fault: gives back the memory of a closed loan, or a part of it. Drops the
+ * lock meanwhile. False: no loan is closed, or none has anything to give.
  */
 bool loans_work_locked(struct cache *c);
 
