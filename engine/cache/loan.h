@@ -12,7 +12,7 @@
  * Whatever the session does with this memory spoils only its own captures: a slot holds bytes of
  * one file, for which it was granted to the session. A process that changes a slot after it has
  * reported it, and before it is flushed, spoils that file. So bytes are never read from here once
- * the backing has them, and bytes of other files or users are never put here.
+ * the backing has them, and no bytes are put here of files that belong to another user.
  *
  * After loan_close what is dirty is still flushed. The threads that fault return the memory.
  */

@@ -216,7 +216,9 @@ static int copy_pieces(const struct session *s, struct content *ct, const struct
 /* Called without locks; captures of the slot may fail meanwhile. 0, or the error of the file. */
 static int land(struct session *s, struct content *ct, struct slot *slot, uint64_t *copied)
 {
-	__cleanup_free struct content_piece *pieces = slot->spoilt ? NULL : pieces_of(slot);
+	/* Other users may have written to a file that is not the session's own. */
+	bool own = ct->owner.uid == s->uid && !slot->spoilt;
+	__cleanup_free struct content_piece *pieces = own ? pieces_of(slot) : NULL;
 	int err = pieces ? content_adopt(ct, slot->chunk, slot->index, pieces, slot->nr) : 0;
 
 	if (err == 1)
