@@ -52,6 +52,25 @@ assert copied() == 0
 save("plain.pt", [(0, data(9, MB), False), (1000, data(10, 1000), True)])
 assert copied() == 1000
 
+# Lent memory holds nothing of a file that is another user's.
+if os.getuid() == 0:
+	before = copied()
+	with open(mnt + "/others.pt", "wb", 0) as f:
+		os.fchmod(f.fileno(), 0o666)
+		pid = os.fork()
+		if not pid:
+			os.setuid(12345)
+			t = Session(rank=0, world=1, arena=2 * MB)
+			t.register({1: 3 * MB})
+			with open(mnt + "/others.pt", "r+b", 0) as g:
+				t.write(g, (1, 0, 0, 3 * MB, data(5, 3 * MB)))
+				t.capture()
+			os._exit(0)
+		assert os.waitpid(pid, 0)[1] == 0
+	wait(lambda: os.path.exists(back + "/others.pt"))
+	assert read(back + "/others.pt") == data(5, 3 * MB)
+	assert copied() == before + 3 * MB
+
 seed = int(os.environ.get("SEED", "1"))
 for n in range(seed, seed + 20):
 	r = random.Random(n)
