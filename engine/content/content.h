@@ -347,6 +347,9 @@ struct flight {
  */
 bool content_take_off_locked(struct cache *c, struct flight *f);
 
+/* True if content_take_off_locked would find one. */
+bool content_any_due_locked(struct cache *c);
+
 /* Digests the bytes in flight. Called without locks, by several threads at once. */
 void content_digest(struct flight *f);
 

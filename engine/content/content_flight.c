@@ -119,12 +119,22 @@ static void choose_range(const struct cache *c, struct flight *f)
 	f->off = ck->index * c->chunk_size + lo;
 }
 
-bool content_take_off_locked(struct cache *c, struct flight *f)
+static struct chunk *next_due_locked(struct cache *c)
 {
 	struct chunk *ck = first_due_locked(c, &c->ready);
 
-	if (!ck && cache_pressed(c))
-		ck = first_due_locked(c, &c->partial);
+	return ck || !cache_pressed(c) ? ck : first_due_locked(c, &c->partial);
+}
+
+bool content_any_due_locked(struct cache *c)
+{
+	return next_due_locked(c);
+}
+
+bool content_take_off_locked(struct cache *c, struct flight *f)
+{
+	struct chunk *ck = next_due_locked(c);
+
 	if (!ck)
 		return false;
 	*f = (struct flight){.content = ck->content,

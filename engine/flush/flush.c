@@ -46,7 +46,8 @@ struct flush {
 	/* cache lock */
 	struct job *jobs; /* one per chunk, so that failing ones delay no others */
 	struct list idle, retrying;
-	unsigned nr_busy; /* in the hands of the io engine: at most limits.depth */
+	struct waitq helpers; /* idle ones: there is more than the awake ones take */
+	unsigned nr_busy;     /* in the hands of the io engine: at most limits.depth */
 	bool ending;
 	uint64_t tokens_at_ns; /* flush_bw: the time at which the next byte may go */
 	atomic_uint_fast64_t bytes, errors, retries;
@@ -108,7 +109,8 @@ static void finish(struct job *j, int err)
 	LOCK_SCOPE(&c->lock);
 	list_append(&f->idle, &j->link);
 	f->nr_busy--;
-	waitq_wake(&c->work);
+	/* The first worker takes the room; while it digests, a helper does. */
+	waitq_wake(list_empty(&c->work.waiters) ? &f->helpers : &c->work);
 }
 
 /* True if the backing, which has no room for the job, may get some soon. */
@@ -251,6 +253,8 @@ static bool step_locked(struct flush *f)
 	j->done = 0;
 	j->first_failed_ns = 0;
 	j->shortage = (struct shortage){0};
+	if (f->nr_busy < f->limits.depth && content_any_due_locked(c))
+		waitq_wake(&f->helpers);
 	lock_drop(&c->lock);
 	content_digest(&j->flight);
 	start(j);
@@ -295,7 +299,7 @@ static void *helper_main(void *arg)
 
 	while (!f->ending)
 		if (!step_locked(f))
-			wait_out(&f->cache->work, CLOCK_NEVER);
+			wait_out(&f->helpers, CLOCK_NEVER);
 	return NULL;
 }
 
@@ -331,6 +335,7 @@ int flush_create(struct flush **out, struct contents *contents, const struct flu
 	f->limits = *limits;
 	list_init(&f->idle);
 	list_init(&f->retrying);
+	waitq_init(&f->helpers, &f->cache->lock);
 	f->jobs = calloc(f->cache->nr_chunks, sizeof(*f->jobs));
 	for (i = 0; f->jobs && i < f->cache->nr_chunks; i++) {
 		f->jobs[i].flush = f;
@@ -361,6 +366,7 @@ void flush_destroy(struct flush *f)
 		LOCK_SCOPE(&f->cache->lock);
 		f->ending = true;
 		waitq_wake_all(&f->cache->work);
+		waitq_wake_all(&f->helpers);
 	}
 	for (i = 0; i < FLUSH_WORKERS_MAX; i++)
 		worker_join(&f->workers[i]);
