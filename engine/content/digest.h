@@ -45,9 +45,9 @@ bool digest_of_expected(struct digest *d, uint64_t off, uint64_t len, char hex[D
 /*
  * Records that these bytes were written. Parts may have any size and alignment, and may come out of
  * order or twice. DIGEST_STREAMS pieces at a time are digested here, if each passes in order from
- * its start. Several threads may feed different pieces at once: each hashes without the lock,
- * unless some bytes are a tensor. Without memory the digest remembers less, and digest_finish reads
- * more.
+ * its start. Several threads may feed different pieces at once, and hash them without the lock; the
+ * digest of a tensor is taken with the lock. Without memory the digest remembers less, and
+ * digest_finish reads more.
  */
 void digest_feed(struct digest *d, uint64_t off, const void *data, size_t len);
 
