@@ -17,13 +17,17 @@
 
 unsigned loan_share(struct cache *c, unsigned local_world)
 {
-	size_t nr = c->nr_chunks, reserve = cache_reserve(c), most;
+	size_t nr = c->nr_chunks, reserve = cache_reserve(c), known, most;
+	size_t announced = nr - (nr > 3 * reserve ? 2 * reserve : reserve); /* for all such */
 	LOCK_SCOPE(&c->lock);
 
-	if (local_world)
-		most = (nr - (nr > 3 * reserve ? 2 * reserve : reserve)) / local_world;
-	else
-		most = c->nr_lent + reserve < nr ? (nr - reserve - c->nr_lent) / 2 : 0;
+	known = local_world ? announced / local_world : 0;
+	most = c->nr_lent + reserve < nr ? (nr - reserve - c->nr_lent) / 2 : 0;
+	if (known && c->nr_lent + known <= announced)
+		most = known;
+	/* The rest of what the user may have is for plain writes. */
+	if (c->limits.per_uid && most > c->limits.per_uid / c->chunk_size * 3 / 4)
+		most = c->limits.per_uid / c->chunk_size * 3 / 4;
 	if (most < SLOTS_MIN)
 		most = SLOTS_MIN;
 	return most > UINT32_MAX / 2 ? UINT32_MAX / 2 : (unsigned)most;
@@ -151,12 +155,23 @@ int loan_create(struct loan **out, struct cache *c, uid_t uid, unsigned nr, void
 
 /* --- slots --- */
 
+/* Makes due what waits for more bytes in its chunk. */
+static void hurry_locked(struct loan *l)
+{
+	unsigned i;
+
+	for (i = 0; i < l->nr_slots; i++)
+		if (l->chunks[i]->state == CHUNK_PARTIAL)
+			cache_set_state(l->cache, l->chunks[i], CHUNK_READY);
+	waitq_wake(&l->cache->work);
+}
+
 bool loan_has_room(struct loan *l)
 {
 	LOCK_SCOPE(&l->cache->lock);
 	l->awaited = list_empty(&l->idle);
 	if (l->awaited)
-		waitq_wake(&l->cache->work);
+		hurry_locked(l);
 	return !l->awaited;
 }
 

@@ -40,8 +40,9 @@ struct loan {
 /*
  * The number of slots for a process that is one of @local_world on this node (0: not known). All
  * such processes together may have all of the cache but an eighth. Half of that eighth is for
- * writers, and the other half for processes of which no launcher has told: each of these may have
- * half of what is left, or of the whole cache if nothing is lent.
+ * writers. Processes beyond, and those of which no launcher has told, may each have half of what is
+ * left, or of the whole cache if nothing is lent. Where users are limited (cache_per_uid), a
+ * process has at most three quarters of that.
  */
 unsigned loan_share(struct cache *c, unsigned local_world);
 

@@ -128,8 +128,12 @@ static int await_grants_locked(struct session *s, uint64_t until, uint64_t turn,
 		 */
 		if (any && !captures_decide(cs))
 			return -EINTR;
-		grant_notices_locked(s, out);
-		grant_pieces_locked(s, out);
+		if (any) {
+			grant_notices_locked(s, out);
+			grant_pieces_locked(s, out);
+		} else if (!room) {
+			slot_close_locked(s); /* nothing can be added now: it can land */
+		}
 		if (any || turn != s->turn || clock_mono_ns() >= until)
 			return 0;
 		if (wait_on(&s->changed, room && paced < until ? paced : until) == -EINTR)
@@ -167,10 +171,11 @@ int captures_fail(struct captures *cs, uid_t uid, const struct ckptfs_fail *f)
 	if (f->err <= 0 || f->err > 4095 || f->reserved || !memchr(f->text, 0, sizeof(f->text)))
 		return -EINVAL;
 	printable(f->text, why);
-	if (!f->seq) {
+	if (!f->seq)
 		session_fail_all_locked(s, -f->err, why);
+	slots_given_up_locked(s, f->seq);
+	if (!f->seq)
 		return 0;
-	}
 	list_for_each (l, &s->waiting)
 		if (container_of(l, struct capture, link)->seq == f->seq)
 			found = container_of(l, struct capture, link);

@@ -64,8 +64,8 @@ struct piece {
 	struct slot *slot;
 	struct capture *capture; /* NULL: it has failed */
 	struct capture *landing; /* the same; the thread is landing the slot */
-	uint64_t nr;
-	uint32_t at, len; /* in the slot */
+	uint64_t nr, seq;	 /* seq: of its capture */
+	uint32_t at, len;	 /* in the slot */
 	bool reported;
 };
 
@@ -169,6 +169,12 @@ void slot_report_locked(struct session *s, struct piece *p);
  * granted piece keeps its place until the trainer reports it.
  */
 void slots_void_locked(struct session *s, struct capture *c, bool known);
+
+/*
+ * The trainer copies no piece of the capture @seq (0: of any) that has failed before. It may have
+ * failed on both sides at once, and then the trainer reports none of its pieces.
+ */
+void slots_given_up_locked(struct session *s, uint64_t seq);
 
 /* Moves a slot that is done to its file. Drops the lock meanwhile. */
 void slot_land_locked(struct session *s, struct slot *slot);

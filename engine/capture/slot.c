@@ -106,6 +106,7 @@ struct piece *slot_grant_locked(struct session *s, struct capture *c)
 	p->slot = slot;
 	p->capture = c;
 	p->nr = ++s->last_grant;
+	p->seq = c->seq;
 	p->at = at;
 	p->len = (uint32_t)(chunk_size(s) - at < left ? chunk_size(s) - at : left);
 	list_append(&slot->pieces, &p->of_slot);
@@ -157,6 +158,22 @@ void slots_void_locked(struct session *s, struct capture *c, bool known)
 		p->slot->spoilt = true;
 		if (known && !p->reported)
 			slot_report_locked(s, p);
+	}
+}
+
+void slots_given_up_locked(struct session *s, uint64_t seq)
+{
+	struct list *l, *next, *at;
+
+	list_for_each_safe (l, next, &s->slots) {
+		struct slot *slot = container_of(l, struct slot, link);
+
+		list_for_each (at, &slot->pieces) {
+			struct piece *p = container_of(at, struct piece, of_slot);
+
+			if (!p->capture && !p->reported && (!seq || p->seq == seq))
+				slot_report_locked(s, p);
+		}
 	}
 }
 
@@ -214,10 +231,11 @@ static int copy_pieces(const struct session *s, struct content *ct, const struct
 }
 
 /* Called without locks; captures of the slot may fail meanwhile. 0, or the error of the file. */
-static int land(struct session *s, struct content *ct, struct slot *slot, uint64_t *copied)
+static int land(struct session *s, struct content *ct, struct slot *slot, bool spoilt,
+		uint64_t *copied)
 {
 	/* Other users may have written to a file that is not the session's own. */
-	bool own = ct->owner.uid == s->uid && !slot->spoilt;
+	bool own = ct->owner.uid == s->uid && !spoilt;
 	__cleanup_free struct content_piece *pieces = own ? pieces_of(slot) : NULL;
 	int err = pieces ? content_adopt(ct, slot->chunk, slot->index, pieces, slot->nr) : 0;
 
@@ -255,6 +273,7 @@ static struct content *begin_landing_locked(struct slot *slot)
 void slot_land_locked(struct session *s, struct slot *slot)
 {
 	struct content *ct = begin_landing_locked(slot);
+	bool spoilt = slot->spoilt;
 	uint64_t copied = 0;
 	struct list *l;
 	int err = 0;
@@ -262,7 +281,7 @@ void slot_land_locked(struct session *s, struct slot *slot)
 	list_del(&slot->link);
 	lock_drop(&s->lock);
 	if (ct)
-		err = land(s, ct, slot, &copied);
+		err = land(s, ct, slot, spoilt, &copied);
 	else
 		loan_give(s->loan, slot->chunk);
 	lock_take(&s->lock);

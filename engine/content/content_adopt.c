@@ -87,17 +87,25 @@ static void replace_locked(struct content *ct, struct chunk *ck, struct chunk *o
 	struct cache *c = ct->all->cache;
 	uint32_t lo = p[0].lo, hi = p[nr - 1].hi, dirty_lo = lo, dirty_hi = hi;
 
+	cache_bind(c, ck, ct, index);
 	if (old) {
 		lo = min(lo, old->lo);
 		hi = max(hi, old->hi);
-		if (chunk_is_dirty(old)) {
-			dirty_lo = min(dirty_lo, old->dirty_lo);
-			dirty_hi = max(dirty_hi, old->dirty_hi);
-		}
-		content_empty_chunk_locked(ct, old);
 	}
-	cache_bind(c, ck, ct, index);
-	content_turn_dirty_locked(ct, ck);
+	if (old && chunk_is_dirty(old)) {
+		/* It is as old as the oldest bytes in it: a sync may be waiting for these. */
+		dirty_lo = min(dirty_lo, old->dirty_lo);
+		dirty_hi = max(dirty_hi, old->dirty_hi);
+		ck->turned = old->turned;
+		ck->since_ns = old->since_ns;
+		list_push(&old->mine, &ck->mine);
+		if (old->state == CHUNK_READY)
+			content_make_ready_locked(c, ck);
+	} else {
+		content_turn_dirty_locked(ct, ck);
+	}
+	if (old)
+		content_empty_chunk_locked(ct, old);
 	ck->lo = lo;
 	ck->hi = hi;
 	content_note_written_locked(ct, ck, dirty_lo, dirty_hi);

@@ -39,7 +39,9 @@ bool content_land(struct content *ct, uint64_t off, size_t len, struct content_l
 		size_t n = c->chunk_size - a < len - done ? c->chunk_size - a : len - done;
 		struct chunk *ck = cache_find(c, ct, (off + done) / c->chunk_size);
 
-		if (ck && (l->nr || ck->state != CHUNK_PARTIAL || ck->writers || ck->hi != a))
+		/* Nobody knows yet whose request comes: it must not get into lent memory. */
+		if (ck &&
+		    (ck->loan || l->nr || ck->state != CHUNK_PARTIAL || ck->writers || ck->hi != a))
 			break;
 		if (ck) {
 			ck->users++;

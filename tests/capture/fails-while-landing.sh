@@ -46,6 +46,24 @@ for i in range(200):
 assert not wrong, wrong
 wait(lambda: s.stats()["pending"] == 0 and s.stats()["free"] == 4 * MB)
 assert s.stats()["failed"] > 0
+
+# One that fails on both sides at once: what shares its memory, and was reported, is over all the same.
+s.register({2: MB + MB // 2, 3: MB // 4, 4: 4096})
+f = open(mnt + "/both-sides.pt", "wb", 0)
+first = s.seq + 1
+s.write(f, (2, 0, 0, MB + MB // 2, data(2, MB + MB // 2)), (3, MB + MB // 2, 0, MB // 4, data(3, MB // 4)),
+	(4, 5 * MB, 0, 4096, data(4, 4096)))
+grants = s.next()
+assert [seq for _, seq, *_ in grants] == [first, first, first + 1, first + 2], grants
+s.copy(grants)
+failed = s.stats()["failed"]
+s.fail(first + 2, errno.ENOSPC, "no")
+s.next((grants[0][0],)) # it lands in a file that has failed
+wait(lambda: s.stats()["failed"] == failed + 2)
+s.fail(first, errno.EIO, "gone") # and reports nothing more of it
+s.next((grants[2][0],))
+wait(lambda: s.stats()["pending"] == 0 and s.stats()["free"] == 4 * MB)
+fails(errno.ENOSPC, f.close)
 s.bye()
 END
 umount_ckptfs

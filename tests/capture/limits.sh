@@ -55,6 +55,11 @@ for s in ranks + [stranger]:
 one = Session(rank=0, world=1, local_world=1)
 assert one.slot * one.slots == 56 * MB
 wait(lambda: status()["cache"]["lent"] == 56 * MB)
+# Beside it, other jobs of one process each find room, too.
+jobs = [Session(rank=0, world=1, local_world=1) for _ in range(3)]
+assert [j.slot * j.slots for j in jobs] == [2 * MB, MB, MB // 2], [j.slots for j in jobs]
+for j in jobs:
+	j.bye()
 one.bye()
 several = [Session() for _ in range(9)]
 assert [s.slot * s.slots for s in several[:3]] == [30 * MB, 15 * MB, 15 * MB // 2], [s.slots for s in several]
@@ -70,6 +75,18 @@ for _ in range(20):
 	s = Session(rank=0, world=1, local_world=1)
 	assert s.slot * s.slots == 56 * MB, s.slots
 	s.bye()
+END
+umount_ckptfs
+
+# A user with a limit keeps a part of it for plain writes.
+mount_ckptfs -o host_cache_size=64M,cache_per_uid=16M
+program <<'END'
+from capture import *
+s = Session(rank=0, world=1, local_world=1)
+assert s.slot * s.slots == 12 * MB, s.slots
+with open(mnt + "/plain.pt", "wb", 0) as f:
+	f.write(data(1, 10 * MB))
+wait(lambda: os.path.exists(back + "/plain.pt"))
 END
 umount_ckptfs
 
