@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the descriptor of an arena reaches the process that asked for it: over a unix socket bound in
- * the control directory of our own mount. So the process finds it wherever that is mounted, and
+ * How the descriptor of lent memory reaches the process that asked for it: over a unix socket bound
+ * in the control directory of our own mount. So the process finds it wherever that is mounted, and
  * there is no other way to it. The socket takes one connection and is gone: a socket that stays
  * would make a plain umount fail.
  */

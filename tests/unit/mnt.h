@@ -408,6 +408,30 @@ static inline int name_wait(struct mnt *m, const char *path)
 	return err;
 }
 
+/*
+ * Closes the only descriptor of @f, which has @name. It is committed, and is the @size bytes at
+ * @want, in the mount as on the backing.
+ */
+static inline void file_commit(struct file *f, const char *name, const char *want, size_t size)
+{
+	struct content *ct = generation_content(f->h->generation);
+	__cleanup_free char *got = malloc(size + 1);
+	__cleanup_fd int fd = -1;
+	struct mnt *m = f->m;
+
+	assert_non_null(got);
+	assert_int_equal(content_size(ct), size);
+	assert_int_equal(content_read(ct, ct->fd, got, size + 1, 0), size);
+	assert_memory_equal(got, want, size);
+	assert_int_equal(generation_write(f->h->generation, f->key), 0);
+	generation_changed(f->h->generation);
+	assert_int_equal(file_close(f), 0);
+	assert_int_equal(name_wait(m, name), 0);
+	fd = openat(m->top, name, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(read(fd, got, size + 1), size);
+	assert_memory_equal(got, want, size);
+}
+
 /* The same of a checkpoint of many files; -EIO: it failed. */
 static inline int checkpoint_wait(struct mnt *m, const char *path)
 {
