@@ -180,8 +180,8 @@ bool cuda_source_copy(const struct ckpt_source *s, uint64_t off, size_t len, voi
 /* Memory of @bytes that GPUs reach, zeroed; NULL: @f says why. */
 char *cuda_pinned_alloc(size_t bytes, struct cuda_fault *f);
 void cuda_pinned_free(char *memory, size_t bytes);
-/* Pins as much of the arena as can be. */
-void cuda_arena_pin(struct cuda *cuda);
+/* Pins as much of the arena as can be, close to @device. */
+void cuda_arena_pin(struct cuda *cuda, CUdevice device);
 void cuda_arena_unpin(struct cuda *cuda);
 
 #endif

@@ -230,7 +230,7 @@ static bool set_up(struct cuda_gpu *g, struct cuda_fault *f)
 		ok = false;
 	}
 	if (ok)
-		cuda_arena_pin(g->cuda);
+		cuda_arena_pin(g->cuda, g->device);
 	cuda_leave(mode);
 	return ok;
 }

@@ -7,11 +7,17 @@
  * all of a large arena failed on some kernels and drivers. Hence it is done in steps, when the
  * first GPU is opened, mostly by the thread that opens the session.
  */
+#include <limits.h>
+#include <linux/mempolicy.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "client/cuda.h"
 
-#define STEP (1ull << 30)
+#define STEP	  (1ull << 30)
+#define NODES_MAX 1024
+#define WORD_BITS (CHAR_BIT * sizeof(unsigned long))
 
 char *cuda_pinned_alloc(size_t bytes, struct cuda_fault *f)
 {
@@ -51,11 +57,31 @@ static uint64_t step_at(const struct ckptfs_session *s, uint64_t at)
 	return s->arena_bytes - at < step ? s->arena_bytes - at : step;
 }
 
-void cuda_arena_pin(struct cuda *cuda)
+/*
+ * Memory of the arena that nobody has touched yet is to come from the node of the host that @device
+ * is attached to: a copy to another crosses the link between processors. Where no node is known, or
+ * the kernel refuses, it comes from where the kernel likes.
+ */
+static void place(struct ckptfs_session *s, CUdevice device)
+{
+	unsigned long nodes[NODES_MAX / WORD_BITS] = {0};
+	struct cuda_fault f;
+	int node = -1;
+
+	if (!CUDA_TRY(&f, DeviceGetAttribute, &node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, device) ||
+	    node < 0 || node >= NODES_MAX)
+		return;
+	nodes[node / WORD_BITS] = 1ul << node % WORD_BITS;
+	syscall(SYS_mbind, s->arena, s->arena_bytes, MPOL_PREFERRED, nodes, NODES_MAX + 1, 0);
+}
+
+void cuda_arena_pin(struct cuda *cuda, CUdevice device)
 {
 	struct ckptfs_session *s = cuda->session;
 	struct cuda_fault f;
 
+	if (!cuda->pinned)
+		place(s, device);
 	while (cuda->pinned < s->arena_bytes) {
 		uint64_t bytes = step_at(s, cuda->pinned);
 

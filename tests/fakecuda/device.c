@@ -237,6 +237,7 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
 	switch (attribute) {
 	case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
 	case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
+	case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
 		*value = 0;
 		return CUDA_SUCCESS;
 	case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:

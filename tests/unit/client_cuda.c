@@ -5,6 +5,8 @@
  */
 #include "tests/unit/client_cuda.h"
 
+#include <linux/mempolicy.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "client/session.h"
@@ -42,6 +44,23 @@ static uint64_t count(const char *what)
 
 	MUST(tr.Count(what, &n));
 	return n;
+}
+
+/* The fake GPU is attached to node 0 of the host. */
+static void lent_memory_is_on_the_node_of_the_gpu(void **state)
+{
+	unsigned long nodes[16] = {0};
+	int mode = -1;
+
+	(void)state;
+	begin_with(SLOT);
+	assert_int_equal(gpu_write(s, fd, 1, memory, SLOT, 0), 0);
+	if (syscall(SYS_get_mempolicy, &mode, nodes, 8 * sizeof(nodes), s->arena, MPOL_F_ADDR))
+		assert_int_equal(errno, ENOSYS); /* a kernel without nodes */
+	else
+		assert_int_equal(mode, MPOL_PREFERRED);
+	assert_int_equal(nodes[0], mode < 0 ? 0 : 1);
+	end();
 }
 
 static void they_are_captured(void **state)
@@ -593,6 +612,7 @@ static void a_context_that_is_destroyed(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		DAEMON_TEST(lent_memory_is_on_the_node_of_the_gpu),
 		DAEMON_TEST(they_are_captured),
 		DAEMON_TEST(a_barrier_of_no_stream_waits),
 		DAEMON_TEST(copies_are_asynchronous),
