@@ -32,6 +32,7 @@ from .resume import abandon, commit, latest, wait
 from .session import Session, Source, barrier, session_of
 
 if TYPE_CHECKING:
+    from .ahead import register_object
     from .lazy import register, save
     from .loading import load
     from .safetensors_file import save_file
@@ -51,6 +52,7 @@ __all__ = [
     "load",
     "open",
     "register",
+    "register_object",
     "require",
     "save",
     "save_file",
@@ -65,6 +67,10 @@ def __getattr__(name: str) -> Any:
         from . import lazy
 
         return getattr(lazy, name)
+    if name == "register_object":
+        from . import ahead
+
+        return ahead.register_object
     if name == "save_file":
         from . import safetensors_file
 

@@ -40,6 +40,7 @@ from torch.futures import Future
 
 from . import fates, known, lazy, loading, reading, skeleton
 from ._lib import CheckpointError
+from .ahead import RegisteredObject
 from .mounts import in_mount
 from .session import Session, Shape, before
 
@@ -84,6 +85,13 @@ def _saved(tensor: Any) -> bytes:
     file = io.BytesIO()
     skeleton.torch_save(tensor, file)
     return file.getvalue()
+
+
+def _registered(planner: SavePlanner, item: Any) -> RegisteredObject | None:
+    """The object of @item, if it is one that may be serialised already."""
+    look = getattr(planner, "lookup_object", None)
+    found = look(item.index) if look else None
+    return found if isinstance(found, RegisteredObject) else None
 
 
 class _HandOver:
@@ -217,10 +225,16 @@ class Writer(FileSystemWriter):
                 yield at, data
                 stored(item, len(data))
 
-        objects = [item for item in plan.items if item.type == WriteItemType.BYTE_IO]
+        objects = []
         for item in plan.items:
             if item.type != WriteItemType.BYTE_IO:
                 stored(item, self._add(file, item, planner.resolve_data(item), at))
+                continue
+            registered = _registered(planner, item)
+            if registered:
+                stored(item, file.add_object(registered.take(), item.index.fqn, at))
+            else:
+                objects.append(item)
         file.late = serialised()
         lazy.write_to_path(file, os.path.join(self.path, name))
         future: Future[list[WriteResult]] = Future()

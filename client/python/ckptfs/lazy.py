@@ -12,16 +12,17 @@ import logging
 import os
 import pickle
 import threading
-from typing import Any, Iterable, Iterator, List, Sequence, Tuple
+from typing import Any, Callable, Iterable, Iterator, List, Sequence, Tuple
 
 import torch
 
 from . import _lib, fates, hooks, known, mounts, reuse, skeleton
 from . import session as sessions_module
 from ._lib import CheckpointError, LibraryNotFound
+from .ahead import RegisteredObject
 from .files import no_directory
 from .mounts import GONE
-from .session import Scraps, Session, Shape, Source, session_of
+from .session import Scraps, Session, Shape, Source, session_of, source_of_buffer
 from .skeleton import torch_save
 
 log = logging.getLogger("ckptfs")
@@ -33,6 +34,7 @@ NO_MOUNT, NO_DIRECTORY = "it lies in no mount of ckptfs", "its directory does no
 NO_ROOM = (errno.ENOMEM, errno.EUSERS)
 
 _IOV_MAX = 1024
+_END = 64 << 10  # of an object: what says that it is whole lies there
 _SHORT, _SHORT_ALL, _FEW = 64 << 10, 32 << 20, 8  # bytes of one, of all; parts
 
 _Run = Tuple[int, List[Any]]
@@ -180,6 +182,15 @@ class Writer:
             if here.untyped_storage().nbytes() != here.nbytes:
                 here = here.clone()
             self.parts.append((at, _Bytes(here.untyped_storage())))
+
+    def add_object(self, data: memoryview, name: str, at: int) -> int:
+        """Bytes that nobody changes any more; their number."""
+        begin = max(len(data) - _END, 0) if self.session else 0
+        if begin:
+            source = source_of_buffer(name, data[:begin], at)
+            self.sources.append(source._replace(kind=_lib.OBJECT))
+        self.parts.append((at + begin, data[begin:]))
+        return len(data)
 
     def write(self, fd: int) -> None:
         self.parts.sort(key=lambda part: part[0])
@@ -395,9 +406,15 @@ def save(
     Where it cannot be lazy (another filesystem, a torch without skip_data, unusual tensors, f is a
     file object) it is torch.save, and a warning of the logger `ckptfs` says why, once.
 
+    @obj may be what `register_object` has returned: then its bytes are written, and the arguments
+    do not count.
+
     CheckpointError: this save fails; or an earlier one has failed since it returned, which the text
     names, and this one is not made."""
     _check_arguments(obj, f)
+    if isinstance(obj, RegisteredObject):
+        _save_object(obj, f)
+        return
     why = "f is no path" if not mounts.is_path(f) else _why_not(f, arguments)
     arguments = dict(arguments, pickle_module=pickle_module, pickle_protocol=pickle_protocol)
     session = None
@@ -419,7 +436,7 @@ def save(
             say_once(f, str(error))
             planned = None
         if planned:
-            _save_planned(session, planned, f)
+            _save_in(session, f, lambda writer: writer.add(planned))
             return
     with mounts.served(f):
         torch_save(obj, f, **arguments)
@@ -431,20 +448,40 @@ def _check_arguments(obj: Any, f: Any) -> None:
         raise TypeError("ckptfs.save(obj, path): the path comes second, as in torch.save")
 
 
-def _save_planned(session: Session, planned: reuse.Planned, path: Any) -> None:
+def _save_object(obj: RegisteredObject, f: Any) -> None:
+    session, why = session_for(f) if mounts.is_path(f) else (None, "f is no path")
+    if session is not None:
+        fates.raise_first()
+    data = obj.take()
+    if session is not None:
+        _save_in(session, f, lambda writer: writer.add_object(data, "object", 0))
+        return
+    if why == NO_DIRECTORY:
+        raise no_directory(f)
+    say_once(f, why)
+    if not mounts.is_path(f):
+        f.write(data)
+        return
+    mounts.check_required(f)
+    with mounts.served(f), open(f, "wb") as file:
+        file.write(data)
+
+
+def _save_in(session: Session, path: Any, add: Callable[[Writer], Any]) -> None:
+    """Writes the file that @add puts together."""
     try:
-        _write_plan(session, planned, path)
+        _write(session, path, add)
     except CheckpointError as error:
         if error.errno not in GONE:
             raise
         session.close()  # a daemon that was started anew knows nothing of it
         with mounts.served(path):
-            _write_plan(session_of(path), planned, path)
+            _write(session_of(path), path, add)
 
 
-def _write_plan(session: Session, planned: reuse.Planned, path: Any) -> None:
+def _write(session: Session, path: Any, add: Callable[[Writer], Any]) -> None:
     writer = Writer(session)
-    writer.add(planned)
+    add(writer)
     write_to_path(writer, path)
 
 

@@ -69,7 +69,7 @@ class Scraps(NamedTuple):
     places: Sequence[tuple[int, int, int]]
 
 
-def _source_of_buffer(name: str, buffer: Any, file_off: int) -> Source:
+def source_of_buffer(name: str, buffer: Any, file_off: int) -> Source:
     view = memoryview(buffer)
     if not view.c_contiguous:
         raise ValueError(f"{name}: its bytes do not lie one behind the other; write a copy of it")
@@ -241,10 +241,10 @@ class Session:
         if isinstance(pieces, Mapping):
             sources, at = [], 0
             for name, buffer in pieces.items():
-                sources.append(_source_of_buffer(name, buffer, at))
+                sources.append(source_of_buffer(name, buffer, at))
                 at += sources[-1].nbytes
         else:
-            sources = [_source_of_buffer(*piece) for piece in pieces]
+            sources = [source_of_buffer(*piece) for piece in pieces]
         if eager:
             sources = [s._replace(eager=True) for s in sources]
         self.write_sources(file if isinstance(file, int) else file.fileno(), sources)
