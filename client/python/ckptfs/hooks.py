@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import gc
-from typing import Any
+from typing import Any, Iterator
 
 import torch
 from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
@@ -69,14 +69,21 @@ def _before_step(optimizer: Any, _args: Any, _kwargs: Any) -> None:
     _barriers()
 
 
+def _subclasses(kind: type) -> Iterator[type]:
+    yield kind
+    for one in kind.__subclasses__():
+        yield from _subclasses(one)
+
+
 def install(_session: Session | None = None) -> None:
     """With the first session; not again."""
     global _handle
     if _handle is not None:
         return
     _handle = register_optimizer_step_pre_hook(torch._disable_dynamo(_before_step))
-    for one in gc.get_objects():  # those that have been made before
-        if issubclass(type(one), Optimizer):
+    kinds = set(map(id, _subclasses(Optimizer)))
+    for one in gc.get_objects():  # those that have been made before; not all can be hashed
+        if id(type(one)) in kinds:
             known.optimizers.add(one)
 
 

@@ -67,9 +67,18 @@ def key_of(storage: Any) -> Key:
     return storage.data_ptr(), storage.nbytes(), storage.device
 
 
+def _by_dtype() -> dict[Any, str]:
+    found = {getattr(torch, name, None): called for name, called in _TYPES.items()}
+    found.pop(None, None)  # of a torch that lacks it
+    return found
+
+
+_CALLED = _by_dtype()
+
+
 def type_of(tensor: Any) -> str | None:
     """The type of its elements as safetensors calls it; None: it has no name for it."""
-    return _TYPES.get(str(tensor.dtype).rsplit(".", maxsplit=1)[-1])
+    return _CALLED.get(tensor.dtype)
 
 
 def whole(tensor: Any) -> Shape | None:
@@ -101,23 +110,31 @@ def tensors_in(tensor: Any) -> Iterator[Any]:
             yield from tensors_in(inner)
 
 
-def named_tensors(obj: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+def named_tensors(obj: Any) -> list[tuple[str, Any]]:
     """All that are in a nest of dicts, lists, modules and optimizers, with the way that leads to
     them."""
-    if isinstance(obj, torch.Tensor):
+    found: list[tuple[str, Any]] = []
+    _look_for_tensors(obj, "", 0, found)
+    return found
+
+
+def _look_for_tensors(obj: Any, prefix: str, depth: int, found: list[tuple[str, Any]]) -> None:
+    if type(obj) in _PLAIN:
+        found.append((prefix, obj))
+    elif isinstance(obj, torch.Tensor):
         for tensor in tensors_in(obj):
             # What a DTensor has here is not the tensor of that name.
-            yield prefix if tensor is obj else f"{prefix} (local part)", tensor
+            found.append((prefix if tensor is obj else f"{prefix} (local part)", tensor))
     elif depth > 50:
         return
     elif isinstance(obj, dict) or hasattr(obj, "items") and hasattr(obj, "keys"):
         for name, value in list(obj.items()):
-            yield from named_tensors(value, f"{prefix}.{name}" if prefix else str(name), depth + 1)
+            _look_for_tensors(value, f"{prefix}.{name}" if prefix else str(name), depth + 1, found)
     elif isinstance(obj, (list, tuple)):
         for i, value in enumerate(obj):
-            yield from named_tensors(value, f"{prefix}.{i}" if prefix else str(i), depth + 1)
+            _look_for_tensors(value, f"{prefix}.{i}" if prefix else str(i), depth + 1, found)
     elif isinstance(obj, torch.nn.Module):
-        yield from named_tensors(obj.state_dict(keep_vars=True), prefix, depth + 1)
+        _look_for_tensors(obj.state_dict(keep_vars=True), prefix, depth + 1, found)
 
 
 def storage_key(tensor: Any) -> Any:
@@ -128,13 +145,15 @@ def storage_key(tensor: Any) -> Any:
         return None
 
 
-def names(obj: Any) -> dict[Key, tuple[str, Any]]:
-    """Of each storage in @obj: the name of the first tensor that shows it, and that tensor."""
-    found: dict[Key, tuple[str, Any]] = {}
+def names(obj: Any) -> dict[int, tuple[str, Any]]:
+    """Of each storage in @obj, which torch calls by a number: the name of the first tensor that
+    shows it, and that tensor."""
+    found: dict[int, tuple[str, Any]] = {}
     for name, tensor in named_tensors(obj):
-        key = storage_key(tensor)
-        if key is not None:
-            found.setdefault(key, (name, tensor))
+        try:
+            found.setdefault(tensor.untyped_storage()._cdata, (name, tensor))
+        except (RuntimeError, NotImplementedError):  # it has none, such as sparse ones
+            pass
     return found
 
 

@@ -328,7 +328,7 @@ def _planned(made: Skeleton, obj: Any) -> Planned:
     return Planned(
         made,
         [
-            names.get(known.key_of(storage), (f"storage {i}", storage))
+            names.get(storage._cdata, (f"storage {i}", storage))
             for i, (_, storage) in enumerate(made.holes)
         ],
     )

@@ -82,6 +82,8 @@ def _recording(pickle_module: Any) -> tuple[Any, list[Any], list[Any]]:
 
             def persistent_id(self: Any, obj: Any) -> Any:
                 result = inner(self, obj)
+                if result is None:  # of most objects
+                    return None
                 if (
                     isinstance(result, tuple)
                     and len(result) > 2
