@@ -33,7 +33,7 @@ wanted = ("save save-2 flush durable reread cpu unit commit "
           "read read-user view view-columns view-first view-memory view-beside view-merge view-consolidate "
           "write write-4 create stat readdir ls memory-open memory-seen memory-unit cluster-records "
           "coordinator-cpu coordinator-memory coordinator-cpu-ranks coordinator-memory-ranks commit-nodes commit-nodes-etcd "
-          "lazy lazy-capture lazy-tight lazy-many lazy-durable lazy-steps torch torch-fsync dcp dcp-thread dcp-process torch-lazy first-save train torch-load dcp-load iterations-2-3 "
+          "lazy lazy-capture lazy-tight lazy-many lazy-durable lazy-steps torch torch-fsync dcp dcp-thread dcp-process torch-lazy first-save objects train torch-load dcp-load iterations-2-3 "
           "net-100-torch net-100-dcp net-100-dcp-async net-400-torch net-400-dcp net-400-dcp-async").split()
 assert list(rows) == wanted, list(rows)
 for row in rows.values():
@@ -50,6 +50,7 @@ if rows["train"]["ckptfs"]: # there is torch
     assert sorted(rows["train"]["beside"]) == ["DCP async_save", "torch.save", "torch.save, mount"], rows["train"]
     assert all(rows["train"]["beside"].values()), rows["train"]
     assert rows["first-save"]["goal"] == 3 and rows["first-save"]["ratio"] > 0, rows["first-save"]
+    assert rows["objects"]["ratio"] > 0, rows["objects"]
     row = rows["iterations-2-3"]
     assert row["baseline"] == "no saves" and row["ratio"] > 0, row
     assert sorted(row["beside"]) == ["DCP async_save", "ckptfs, async_save", "torch_checkpointing"], row

@@ -22,6 +22,7 @@ from ports import free_ports
 
 TRAINER = os.path.join(HERE, "trainer.py")
 FIRST_SAVE = os.path.join(HERE, "first_save.py")
+OBJECT_SAVE = os.path.join(HERE, "object_save.py")
 VENV_PYTHON = os.path.join(BUILD, "frameworks", "venv", "bin", "python")
 # Sides of the rows below: saves past the mount, and how trainings save, and where.
 ASYNC = {"DCP async_save, thread": "dcp-thread", "DCP async_save, process": "dcp-process"}
@@ -182,21 +183,23 @@ def sample_lazy(bench: Bench, side: str) -> dict:
     return {"value": 1000 * took["blocked"], "captured": 1000 * took["captured"]}
 
 
-def sample_first() -> Callable[[Bench, str], dict]:
-    """Both sides are of one process, which is new in each round."""
+def sample_process(
+    program: str, numbers: tuple[int, int], size: int, keys: tuple[str, str]
+) -> Callable[[Bench, str], dict]:
+    """Both sides are of one process, which is new in each round. @numbers: what it is given, and
+    what in a quick bench; a cache of @size bytes for each of that. @keys: what it prints for ckptfs
+    and for the baseline."""
     took: dict[str, float] = {}
 
     def sample(bench: Bench, side: str) -> dict:
         if not took:
-            storages = 1000 if bench.args.quick else 10_000
-            with bench.side("ckptfs", 4 * storages * FIRST_BYTES + SMALL_CACHE) as top:
-                text = command(
-                    ["python3", FIRST_SAVE, top, str(storages)], env=job_environment(bench)
-                )
+            number = numbers[bench.args.quick]
+            with bench.side("ckptfs", number * size + SMALL_CACHE) as top:
+                text = command(["python3", program, top, str(number)], env=job_environment(bench))
                 bench.quiesce("ckptfs")
             took.update(json.loads(text.strip().splitlines()[-1]))
-            return {"value": took["first" if side == "ckptfs" else "later"], **took}
-        value = took["first" if side == "ckptfs" else "later"]
+            return {"value": took[keys[side != "ckptfs"]], **took}
+        value = took[keys[side != "ckptfs"]]
         took.clear()
         return {"value": value}
 
@@ -294,8 +297,16 @@ def model_rows() -> list[Row]:
             "first ckptfs.save of a process, 10^4 storages, blocked",
             "s",
             ["ckptfs", "a later save"],
-            sample_first(),
+            sample_process(FIRST_SAVE, (10_000, 1000), 4 * FIRST_BYTES, ("first", "later")),
             goal=3,
+            smaller=True,
+        ),
+        Row(
+            "objects",
+            "ckptfs.save of 1 GiB of samples that was prepared, blocked",
+            "s",
+            ["ckptfs", "not prepared"],
+            sample_process(OBJECT_SAVE, (1024, 64), 4 * MIB, ("ahead", "now")),
             smaller=True,
         ),
         Row(
