@@ -252,7 +252,7 @@ static void op_link(fuse_req_t req, fuse_ino_t id, fuse_ino_t parent, const char
 	n = node_get(p.fs->tree, id);
 	err = n ? place_claim(&p, name) : -ESTALE;
 	if (!err)
-		err = route_link(p.fs, n, p.inside.checkpoint);
+		err = route_link(p.fs, &p.caller, n, p.inside.checkpoint);
 	if (!err)
 		err = tree_fd(p.fs->tree, &b, n, &source);
 	if (!err) {

@@ -436,22 +436,33 @@ int route_mkdir(struct fs *fs, const struct caller *c, const struct entry_name *
 	return err;
 }
 
-int route_link(struct fs *fs, struct node *n, const struct checkpoint *to)
+/* True if @n was last seen in a committed checkpoint directory. Else false, or -errno. */
+static int is_in_committed(struct fs *fs, const struct caller *c, struct node *n)
+{
+	char name[NAME_MAX + 1];
+	struct node *dir;
+	int is;
+
+	if (!tree_place(fs->tree, n, &dir, name))
+		return false;
+	is = in_checkpoint_is_committed(fs, c, dir);
+	node_put(fs->tree, dir);
+	return is;
+}
+
+int route_link(struct fs *fs, const struct caller *c, struct node *n, const struct checkpoint *to)
 {
 	struct inode_id id = node_inode(n);
 	char rel[PATH_MAX];
 	struct checkpoint *from = tree_checkpoint(fs->tree, n, NULL, rel, sizeof(rel));
 	struct generation *g = fs->engine->units ? units_find_inode(fs->engine->units, &id) : NULL;
-	int err;
+	int err = from != to ? 1 : !to && fs->engine->units ? is_in_committed(fs, c, n) : 0;
 
 	checkpoint_put(from);
-	if (from != to) {
-		generation_put(g);
-		return -EXDEV;
-	}
-	if (!g)
-		return 0;
-	err = generation_is_open(g) ? -EXDEV : generation_wait(g);
+	if (err > 0)
+		err = -EXDEV;
+	if (!err && g)
+		err = generation_is_open(g) ? -EXDEV : generation_wait(g);
 	generation_put(g);
 	return err;
 }

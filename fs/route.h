@@ -102,6 +102,6 @@ int route_set_times(struct fs *fs, const struct caller *c, struct node *n, int f
  * 0; -EXDEV: @n is still being written, or is of another checkpoint; -EINTR; or the error it failed
  * with.
  */
-int route_link(struct fs *fs, struct node *n, const struct checkpoint *to);
+int route_link(struct fs *fs, const struct caller *c, struct node *n, const struct checkpoint *to);
 
 #endif
