@@ -529,15 +529,6 @@ void data_end(struct data_span *s, uint64_t off, uint64_t len)
 	*s = (struct data_span){.content = NULL};
 }
 
-bool data_is_dirty(struct fs *fs, const struct node *n)
-{
-	struct content *ct = route_content(fs, n);
-	bool dirty = ct && content_dirty_bytes(ct);
-
-	content_put(ct);
-	return dirty;
-}
-
 int data_truncate(struct fs *fs, const struct caller *c, struct node *n, uint64_t size)
 {
 	struct backing b = fs_for(fs, c);

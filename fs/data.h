@@ -68,9 +68,6 @@ int data_begin_change(struct fs *fs, const struct caller *c, struct node *n, str
 		      int fd, struct data_span *s);
 void data_end(struct data_span *s, uint64_t off, uint64_t len);
 
-/* True if the cache has bytes of @n that the backing has not. */
-bool data_is_dirty(struct fs *fs, const struct node *n);
-
 /* Truncates or extends @n. -ENOTSUP: it is not being saved, and the backing does that. */
 int data_truncate(struct fs *fs, const struct caller *c, struct node *n, uint64_t size);
 

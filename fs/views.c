@@ -342,8 +342,13 @@ static int find_or_make(struct views *vs, struct shown *wanted, int fd, const st
 	return err;
 }
 
-int views_shown(struct views *vs, const struct caller *c, struct view_node *n, const char *spec,
-		struct shown **out, char why[SPEC_WHY_MAX])
+/*
+ * The view @spec of the unit of @n, as it is now; made if it is not kept. @c must have the right to
+ * read the unit. 0 and a reference; -EINVAL with @why; -EBUSY: too many wait for views to be made;
+ * or -errno.
+ */
+static int show_spec(struct views *vs, const struct caller *c, struct view_node *n,
+		     const char *spec, struct shown **out, char why[SPEC_WHY_MAX])
 {
 	struct shown wanted = {.unit = views_unit(n)->id};
 	struct view_spec parsed; /* a wrong word needs no index */
@@ -384,7 +389,7 @@ int views_shown_of(struct views *vs, const struct caller *c, struct view_node *n
 {
 	char why[SPEC_WHY_MAX] = "";
 	const struct view_node *spec = n->kind == VIEW_SPEC ? n : n->parent;
-	int err = views_shown(vs, c, n, spec->name, out, why);
+	int err = show_spec(vs, c, n, spec->name, out, why);
 
 	if (*why) /* its map was good when it was looked up */
 		note_refused(vs, spec->parent, spec->name, why);
@@ -517,7 +522,7 @@ static int look_up_spec(struct views *vs, const struct caller *c, struct view_no
 	char why[SPEC_WHY_MAX] = "";
 	struct shown *s = NULL;
 	struct statx stx;
-	int fd, err = views_shown(vs, c, top, spec, &s, why);
+	int fd, err = show_spec(vs, c, top, spec, &s, why);
 
 	if (*why)
 		note_refused(vs, top, spec, why);
@@ -647,7 +652,7 @@ char *views_text(struct views *vs, const struct caller *c, struct view_node *n, 
 	struct shown *s = NULL;
 
 	*err = n->kind == VIEW_WHY ? views_shown_of(vs, c, n, &s)
-				   : views_shown(vs, c, n, SPEC_ALL, &s, why);
+				   : show_spec(vs, c, n, SPEC_ALL, &s, why);
 	if (*err)
 		return NULL;
 	text = n->kind == VIEW_WHY	 ? strdup(s->view->why)

@@ -76,14 +76,6 @@ void views_put(struct views *vs, struct view_node *n);
 /* The unit of @n, which the caller holds. */
 struct node *views_unit(struct view_node *n);
 
-/*
- * The view @spec of the unit of @n, as it is now; made if it is not kept. @c must have the right to
- * read the unit. 0 and a reference; -EINVAL with @why; -EBUSY: too many wait for views to be made;
- * or -errno.
- */
-int views_shown(struct views *vs, const struct caller *c, struct view_node *n, const char *spec,
-		struct shown **out, char why[SPEC_WHY_MAX]);
-
 /* The same of @n, a view or a node in one. -ESTALE: the unit has changed since its look-up. */
 int views_shown_of(struct views *vs, const struct caller *c, struct view_node *n,
 		   struct shown **out);

@@ -107,7 +107,7 @@ struct session *session_find(struct captures *cs, uid_t uid, uint64_t id)
 	return NULL;
 }
 
-void session_put(struct session *s)
+static void session_put(struct session *s)
 {
 	struct captures *cs = s->all;
 	bool last;

@@ -115,7 +115,6 @@ struct session {
 
 /* The session of @uid with this id, referenced; NULL: none. It may have ended. */
 struct session *session_find(struct captures *cs, uid_t uid, uint64_t id);
-void session_put(struct session *s);
 void session_put_at_end(struct session **s);
 /* 0; -ENOENT: it does not live (any more). */
 int session_check_alive_locked(const struct session *s);

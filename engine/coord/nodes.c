@@ -290,11 +290,6 @@ const char *nodes_id(const struct nodes *ns)
 	return ns->id;
 }
 
-const char *nodes_rules(const struct nodes *ns)
-{
-	return ns->self.rules;
-}
-
 bool nodes_alone(const struct nodes *ns)
 {
 	return *ns->alone;

@@ -82,7 +82,6 @@ int nodes_create(struct nodes **out, const struct nodes_options *o, struct error
 void nodes_destroy(struct nodes *ns);
 
 const char *nodes_id(const struct nodes *ns);
-const char *nodes_rules(const struct nodes *ns);
 
 /* True if this node has no lease: other nodes know nothing of it. */
 bool nodes_alone(const struct nodes *ns);

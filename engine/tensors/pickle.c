@@ -40,7 +40,7 @@ static int grow(struct machine *m, void *list, size_t nr, size_t *room, size_t s
 	return 0;
 }
 
-int pickle_push(struct machine *m, pickle_ref r)
+static int push(struct machine *m, pickle_ref r)
 {
 	int err = grow(m, &m->stack, m->nr_stack, &m->stack_room, sizeof(*m->stack));
 
@@ -66,7 +66,7 @@ int pickle_push_node(struct machine *m, struct node n)
 	pickle_ref r;
 	int err = pickle_node(m, n, &r);
 
-	return err ? err : pickle_push(m, r);
+	return err ? err : push(m, r);
 }
 
 int pickle_grow_calls(struct machine *m)
@@ -80,7 +80,7 @@ int pickle_push_shared(struct machine *m, struct node n, pickle_ref *shared)
 {
 	int err = *shared ? 0 : pickle_node(m, n, shared);
 
-	return err ? err : pickle_push(m, *shared);
+	return err ? err : push(m, *shared);
 }
 
 /* The node on top, which goes. 0: there is none above the last mark. */
@@ -133,13 +133,13 @@ int pickle_collect(struct machine *m, enum pickle_kind kind, size_t from)
 	if (!err && m->nr_stack > from)
 		err = pickle_extend(m, r, m->stack + from, m->nr_stack - from);
 	m->nr_stack = from;
-	return err ? err : pickle_push(m, r);
+	return err ? err : push(m, r);
 }
 
 /* --- reading --- */
 
 /* The next @len bytes, or NULL. */
-const unsigned char *pickle_take(struct machine *m, size_t len)
+static const unsigned char *take(struct machine *m, size_t len)
 {
 	const unsigned char *at = m->data + m->pos;
 
@@ -159,9 +159,9 @@ static uint64_t number(const unsigned char *at, size_t len)
 }
 
 /* Reads a number of @len bytes, little-endian. */
-int pickle_number(struct machine *m, size_t len, uint64_t *n)
+static int take_number(struct machine *m, size_t len, uint64_t *n)
 {
-	const unsigned char *at = pickle_take(m, len);
+	const unsigned char *at = take(m, len);
 
 	if (!at)
 		return pickle_fail(m, cut_off);
@@ -174,11 +174,11 @@ static int push_bytes(struct machine *m, enum pickle_kind kind, size_t width)
 {
 	uint64_t len;
 	const unsigned char *at;
-	int err = pickle_number(m, width, &len);
+	int err = take_number(m, width, &len);
 
 	if (err)
 		return err;
-	at = len <= m->len ? pickle_take(m, (size_t)len) : NULL;
+	at = len <= m->len ? take(m, (size_t)len) : NULL;
 	if (!at)
 		return pickle_fail(m, cut_off);
 	return pickle_push_node(
@@ -214,11 +214,11 @@ static int push_long(struct machine *m, size_t width)
 {
 	uint64_t len, n;
 	const unsigned char *at;
-	int err = pickle_number(m, width, &len);
+	int err = take_number(m, width, &len);
 
 	if (err)
 		return err;
-	at = len <= m->len ? pickle_take(m, (size_t)len) : NULL;
+	at = len <= m->len ? take(m, (size_t)len) : NULL;
 	if (!at)
 		return pickle_fail(m, cut_off);
 	if (len > 8)
@@ -232,7 +232,7 @@ static int push_long(struct machine *m, size_t width)
 static int push_fixed(struct machine *m, size_t width)
 {
 	uint64_t n;
-	int err = pickle_number(m, width, &n);
+	int err = take_number(m, width, &n);
 
 	return err ? err : push_int(m, width == 4 ? (int64_t)(int32_t)n : (int64_t)n);
 }
@@ -259,7 +259,7 @@ static int push_line(struct machine *m, unsigned char op)
 		n->i = strtoll(text, &end, 10);
 		n->kind = errno || end == text ? PICKLE_OTHER : PICKLE_INT;
 	}
-	return pickle_push(m, r);
+	return push(m, r);
 }
 
 /* Opcodes that push one value. 1: none of these. */
@@ -283,8 +283,8 @@ static int op_value(struct machine *m, unsigned char op)
 	case 0x8b:
 		return push_long(m, 4);
 	case 'G':
-		return pickle_take(m, 8) ? pickle_push_node(m, (struct node){.kind = PICKLE_FLOAT})
-					 : pickle_fail(m, cut_off);
+		return take(m, 8) ? pickle_push_node(m, (struct node){.kind = PICKLE_FLOAT})
+				  : pickle_fail(m, cut_off);
 	case 0x8c:
 		return push_bytes(m, PICKLE_TEXT, 1);
 	case 'X':
@@ -338,7 +338,7 @@ static int memo_get(struct machine *m, uint64_t at)
 {
 	if (at >= m->nr_memo || !m->memo[at])
 		return pickle_fail(m, "its pickle asks for a value that it has not numbered");
-	return pickle_push(m, m->memo[at]);
+	return push(m, m->memo[at]);
 }
 
 /* A number that stands in a line. */
@@ -368,11 +368,11 @@ static int op_memo(struct machine *m, unsigned char op)
 		return memo_put(m, m->nr_memo);
 	case 'q':
 	case 'h':
-		err = pickle_number(m, 1, &n);
+		err = take_number(m, 1, &n);
 		break;
 	case 'r':
 	case 'j':
-		err = pickle_number(m, 4, &n);
+		err = take_number(m, 4, &n);
 		break;
 	case 'p':
 	case 'g':
@@ -411,7 +411,7 @@ static int op_stack(struct machine *m, unsigned char op)
 		m->nr_stack = from;
 		return 0;
 	case '2':
-		return pickle_top(m) ? pickle_push(m, pickle_top(m)) : pickle_fail(m, bad_stack);
+		return pickle_top(m) ? push(m, pickle_top(m)) : pickle_fail(m, bad_stack);
 	default:
 		return 1;
 	}
@@ -429,7 +429,7 @@ int pickle_mark(struct machine *m, size_t *from)
 /* Runs one opcode. 1: it was STOP. */
 static int step(struct machine *m)
 {
-	const unsigned char *op = pickle_take(m, 1);
+	const unsigned char *op = take(m, 1);
 	int err;
 
 	if (!op)
@@ -437,9 +437,9 @@ static int step(struct machine *m)
 	if (*op == '.')
 		return 1;
 	if (*op == 0x80) /* PROTO */
-		return pickle_take(m, 1) ? 0 : pickle_fail(m, cut_off);
+		return take(m, 1) ? 0 : pickle_fail(m, cut_off);
 	if (*op == 0x95) /* FRAME */
-		return pickle_take(m, 8) ? 0 : pickle_fail(m, cut_off);
+		return take(m, 8) ? 0 : pickle_fail(m, cut_off);
 	err = op_value(m, *op);
 	if (err == 1)
 		err = op_memo(m, *op);

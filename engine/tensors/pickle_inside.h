@@ -55,7 +55,6 @@ struct machine {
 };
 
 int pickle_fail(struct machine *m, const char *why); /* returns -EBADMSG */
-int pickle_push(struct machine *m, pickle_ref r);
 int pickle_node(struct machine *m, struct node n, pickle_ref *r);
 int pickle_push_node(struct machine *m, struct node n);
 /* The same for a node that never changes, of which one is enough: *@shared. */
@@ -66,8 +65,6 @@ int pickle_extend(struct machine *m, pickle_ref r, const pickle_ref *add, size_t
 int pickle_collect(struct machine *m, enum pickle_kind kind, size_t from);
 int pickle_line(struct machine *m, pickle_ref *r);
 int pickle_mark(struct machine *m, size_t *from);
-const unsigned char *pickle_take(struct machine *m, size_t len);
-int pickle_number(struct machine *m, size_t len, uint64_t *n);
 int pickle_grow_calls(struct machine *m);
 
 /* Run an opcode. 1: it is none of theirs. */

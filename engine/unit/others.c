@@ -112,7 +112,8 @@ unsigned others_say_open(const struct checkpoint *cp, struct text *t, const char
 
 /* --- what is waited for --- */
 
-unsigned others_without_vote(const struct checkpoint *cp, struct text *t)
+/* "two, three": the nodes whose votes have not come; returns their number. */
+static unsigned others_without_vote(const struct checkpoint *cp, struct text *t)
 {
 	const struct agreement *a = accord_agreement(cp);
 	char label[NODES_LABEL_MAX];

@@ -20,9 +20,6 @@
  */
 json_t *others_open(struct checkpoint *cp);
 
-/* "two, three": the nodes whose votes have not come; returns their number. */
-unsigned others_without_vote(const struct checkpoint *cp, struct text *t);
-
 /*
  * "node two (rank 3), node three (rank 4)" after @before: the nodes below with open files; their
  * number.
