@@ -159,6 +159,30 @@ int option_error(const struct verb *v, char **argv)
 			   nearest ? "'?" : "");
 }
 
+const struct option help_or_json[] = {
+	{"help", no_argument, NULL, 'h'}, {"json", no_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
+
+bool take_help_or_json(const struct verb *v, int argc, char **argv, bool *json, int *status)
+{
+	int c;
+
+	*json = false;
+	while ((c = getopt_long(argc, argv, "h", help_or_json, NULL)) != -1) {
+		if (c != 'j') {
+			*status = c == 'h' ? verb_help(v) : option_error(v, argv);
+			return false;
+		}
+		*json = true;
+	}
+	return true;
+}
+
+void put_json(const json_t *o)
+{
+	json_dumpf(o, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+	putchar('\n');
+}
+
 bool whole_seconds(const char *text, int *s)
 {
 	char *end;

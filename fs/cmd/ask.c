@@ -183,8 +183,7 @@ int fail_verb(bool json, int err, const char *text)
 	if (!json)
 		return EXIT_NO;
 	o = json_pack("{s:b, s:o}", "ok", 0, "error", error_to_json(err, text));
-	json_dumpf(o, stdout, JSON_INDENT(2));
-	putchar('\n');
+	put_json(o);
 	json_decref(o);
 	return EXIT_NO;
 }

@@ -47,6 +47,16 @@ int usage_error(const struct verb *v, const char *format, ...)
  */
 int option_error(const struct verb *v, char **argv);
 
+/*
+ * For verbs with --help and --json alone: their options, and what reads them. False: the verb ends
+ * now, with *@status.
+ */
+extern const struct option help_or_json[];
+bool take_help_or_json(const struct verb *v, int argc, char **argv, bool *json, int *status);
+
+/* Prints @o on stdout, for machines. */
+void put_json(const json_t *o);
+
 /* The verb of that name or alias; NULL: none. */
 const struct verb *verb_find(const char *name);
 

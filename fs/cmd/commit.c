@@ -28,8 +28,7 @@ static int do_commit(const char *path, bool abandon, bool json)
 	json_decref(answer);
 	if (json) {
 		answer = json_pack("{s:b, s:o}", "ok", 1, "path", json_text(path));
-		json_dumpf(answer, stdout, JSON_INDENT(2));
-		putchar('\n');
+		put_json(answer);
 		json_decref(answer);
 	}
 	return EXIT_DONE;

@@ -26,8 +26,7 @@ static int do_doctor(const char *backing, bool json)
 		json_t *answer = json_pack("{s:b, s:o, s:o?}", "ok", !d.failed, "checks", d.checks,
 					   "save", d.save);
 
-		json_dumpf(answer, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-		putchar('\n');
+		put_json(answer);
 		json_decref(answer);
 	} else {
 		json_decref(d.save);
@@ -35,21 +34,13 @@ static int do_doctor(const char *backing, bool json)
 	return d.failed ? EXIT_NO : EXIT_DONE;
 }
 
-static const struct option longs[] = {
-	{"help", no_argument, NULL, 'h'}, {"json", no_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
-
 static int run_doctor(const struct verb *v, int argc, char **argv)
 {
-	bool json = false;
-	int c;
+	bool json;
+	int status;
 
-	while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-		if (c == 'h')
-			return verb_help(v);
-		if (c != 'j')
-			return option_error(v, argv);
-		json = true;
-	}
+	if (!take_help_or_json(v, argc, argv, &json, &status))
+		return status;
 	if (argc - optind > 1)
 		return usage_error(v, "give one backing, or none");
 	return do_doctor(argv[optind], json);
@@ -69,6 +60,6 @@ const struct verb verb_doctor = {
 		"Exit 0 if nothing fails, else 1.\n"
 		"\n"
 		"  --json               for machines\n",
-	.longs = longs,
+	.longs = help_or_json,
 	.run = run_doctor,
 };

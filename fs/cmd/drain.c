@@ -102,8 +102,7 @@ static void print_json(const json_t *last)
 		json_object_get(last, "failed"), "left", json_object_get(last, "left"), "nr_left",
 		json_object_get(last, "nr_left"));
 
-	json_dumpf(o, stdout, JSON_INDENT(2));
-	putchar('\n');
+	put_json(o);
 	json_decref(o);
 }
 

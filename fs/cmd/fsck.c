@@ -234,8 +234,7 @@ static int finish(struct fsck *f, int err)
 					   "bytes_left", (json_int_t)f->bytes_left, "bytes_removed",
 					   (json_int_t)f->bytes_removed, "found", f->list);
 
-		json_dumpf(answer, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-		putchar('\n');
+		put_json(answer);
 		json_decref(answer);
 	} else {
 		print_sum(f);
@@ -250,8 +249,7 @@ static int refuse(const struct fsck *f, const char *path, const struct error *e)
 		json_t *answer = json_pack("{s:b, s:o, s:o}", "ok", 0, "backing", json_text(path),
 					   "message", json_text(e->text));
 
-		json_dumpf(answer, stdout, JSON_INDENT(2));
-		putchar('\n');
+		put_json(answer);
 		json_decref(answer);
 	}
 	return EXIT_NO;

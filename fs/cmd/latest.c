@@ -124,8 +124,7 @@ static void print_answer(const struct latest *l, const struct unit_entry *u, int
 		json_object_set_new(o, "generation", json_string(u->generation));
 		json_object_set_new(o, "sequence", json_integer((json_int_t)u->sequence));
 	}
-	json_dumpf(o, stdout, JSON_INDENT(2));
-	putchar('\n');
+	put_json(o);
 	json_decref(o);
 }
 

@@ -107,8 +107,7 @@ static void print_json(const struct catalog *c, const struct error *e, const cha
 		json_object_set_new(answer, "error", error_to_json(e->err, e->text));
 	if (good)
 		json_object_set_new(answer, "newest_good", json_text(good));
-	json_dumpf(answer, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-	putchar('\n');
+	put_json(answer);
 	json_decref(answer);
 }
 

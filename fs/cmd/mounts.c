@@ -124,8 +124,7 @@ static void print_json(const struct mounts *list, bool ok, const char *message)
 		json_array_append_new(json_object_get(o, "mounts"), mount_json(list->each[i]));
 	if (message)
 		json_object_set_new(o, "error", error_json(ENODEV, message));
-	json_dumpf(o, stdout, JSON_INDENT(2));
-	putchar('\n');
+	put_json(o);
 	json_decref(o);
 }
 

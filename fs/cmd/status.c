@@ -249,8 +249,7 @@ static void print_trouble(const struct mount_entry *m, const struct error *e, in
 			   e->err == ETIMEDOUT ? "silent" : "dead", "mountpoint",
 			   json_text(m->path), "backing", json_text(m->source), "pid", pid,
 			   "message", json_text(e->text));
-	json_dumpf(answer, stdout, JSON_INDENT(2));
-	putchar('\n');
+	put_json(answer);
 	json_decref(answer);
 }
 
@@ -267,8 +266,7 @@ static int file_status(const struct given_path *p, bool json)
 		return -1;
 	}
 	if (json) {
-		json_dumpf(file, stdout, JSON_INDENT(2));
-		putchar('\n');
+		put_json(file);
 	} else {
 		print_file(file);
 	}
@@ -302,8 +300,7 @@ static int do_status(const char *path, bool json)
 		return done;
 	}
 	if (json) {
-		json_dumpf(status, stdout, JSON_INDENT(2));
-		putchar('\n');
+		put_json(status);
 	} else {
 		if (json_get_int(status, "failures", 0) &&
 		    control_ask(&m, "failures", CONTROL_ASK_MS, &failures, NULL, NULL, &e))
@@ -315,21 +312,13 @@ static int do_status(const char *path, bool json)
 	return EXIT_DONE;
 }
 
-static const struct option longs[] = {
-	{"help", no_argument, NULL, 'h'}, {"json", no_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
-
 static int run_status(const struct verb *v, int argc, char **argv)
 {
-	bool json = false;
-	int c;
+	bool json;
+	int status;
 
-	while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-		if (c == 'h')
-			return verb_help(v);
-		if (c != 'j')
-			return option_error(v, argv);
-		json = true;
-	}
+	if (!take_help_or_json(v, argc, argv, &json, &status))
+		return status;
 	if (argc == optind)
 		return list_mounts(json);
 	if (argc - optind != 1)
@@ -349,6 +338,6 @@ const struct verb verb_status = {
 		"hangs; exit 1 when a daemon is dead or silent, or nothing is mounted.\n"
 		"\n"
 		"  --json               for machines\n",
-	.longs = longs,
+	.longs = help_or_json,
 	.run = run_status,
 };

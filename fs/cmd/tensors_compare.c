@@ -14,6 +14,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/json.h"
+#include "fs/cmd/cmd.h"
 #include "fs/show.h"
 
 /* All tensors of one name: the copies that several files have of it. */
@@ -155,8 +156,7 @@ int tensors_compare(const struct index *ix, const struct index *old, bool json)
 	o = json_pack("{s:I, s:I, s:I, s:o}", "bytes", (json_int_t)sums.bytes, "redundant_bytes",
 		      (json_int_t)sums.spare, "unchanged_bytes", (json_int_t)sums.unchanged,
 		      "tensors", all);
-	json_dumpf(o, stdout, JSON_INDENT(2));
-	putchar('\n');
+	put_json(o);
 	json_decref(o);
 	return 0;
 }

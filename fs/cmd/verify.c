@@ -101,8 +101,7 @@ static int do_verify(struct verify *v, struct output *out, char **paths, int nr_
 		json_t *answer = json_pack("{s:b, s:O, s:O}", "ok", ok, "files", out->files,
 					   "units", out->units);
 
-		json_dumpf(answer, stdout, JSON_INDENT(2));
-		putchar('\n');
+		put_json(answer);
 		json_decref(answer);
 	} else if (nr > 1) {
 		print_sum(v, nr);

@@ -43,9 +43,6 @@ static void print_features(const struct features *f)
 		       feature_fallbacks[i]);
 }
 
-static const struct option longs[] = {
-	{"help", no_argument, NULL, 'h'}, {"json", no_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
-
 static int run_version(const struct verb *v, int argc, char **argv)
 {
 	struct backing b;
@@ -53,17 +50,11 @@ static int run_version(const struct verb *v, int argc, char **argv)
 	json_t *d;
 	const char *key;
 	json_t *value;
+	bool json;
+	int status;
 
-	bool json = false;
-	int c;
-
-	while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-		if (c == 'h')
-			return verb_help(v);
-		if (c != 'j')
-			return option_error(v, argv);
-		json = true;
-	}
+	if (!take_help_or_json(v, argc, argv, &json, &status))
+		return status;
 	if (argc > optind)
 		return usage_error(v, "takes no argument but --json");
 	d = describe();
@@ -73,8 +64,7 @@ static int run_version(const struct verb *v, int argc, char **argv)
 		json_object_set_new(d, "features", features_to_json(b.features));
 	}
 	if (json) {
-		json_dumpf(d, stdout, JSON_INDENT(2));
-		putchar('\n');
+		put_json(d);
 	} else {
 		puts("ckptfs " CKPTFS_VERSION);
 		json_object_del(d, "version");
@@ -100,6 +90,6 @@ const struct verb verb_version = {
 		"is mounted. `ckptfs --version` prints the version alone.\n"
 		"\n"
 		"  --json               for machines\n",
-	.longs = longs,
+	.longs = help_or_json,
 	.run = run_version,
 };

@@ -116,8 +116,7 @@ static int arrived(const struct wait *w, const json_t *file)
 		return EXIT_DONE;
 	o = json_pack("{s:b, s:s, s:o}", "ok", 1, "state", json_get_text(file, "state", "?"),
 		      "path", json_text(w->path));
-	json_dumpf(o, stdout, JSON_INDENT(2));
-	putchar('\n');
+	put_json(o);
 	json_decref(o);
 	return EXIT_DONE;
 }

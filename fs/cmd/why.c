@@ -190,8 +190,7 @@ static int do_why(const char *path, bool json)
 	if (!strcmp(json_get_text(file, "kind", ""), "absent") && nearest_path(path, near))
 		json_object_set_new(file, "nearest", json_text(near));
 	if (json) {
-		json_dumpf(file, stdout, JSON_INDENT(2));
-		putchar('\n');
+		put_json(file);
 	} else {
 		print_file(file);
 	}
@@ -199,21 +198,13 @@ static int do_why(const char *path, bool json)
 	return EXIT_DONE;
 }
 
-static const struct option longs[] = {
-	{"help", no_argument, NULL, 'h'}, {"json", no_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
-
 static int run_why(const struct verb *v, int argc, char **argv)
 {
-	bool json = false;
-	int c;
+	bool json;
+	int status;
 
-	while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-		if (c == 'h')
-			return verb_help(v);
-		if (c != 'j')
-			return option_error(v, argv);
-		json = true;
-	}
+	if (!take_help_or_json(v, argc, argv, &json, &status))
+		return status;
 	if (argc - optind != 1)
 		return usage_error(v, "give one path in a mount, or of a backing");
 	return do_why(argv[optind], json);
@@ -230,6 +221,6 @@ const struct verb verb_why = {
 		"answers, or, where there is none, what is recorded there.\n"
 		"\n"
 		"  --json               for machines\n",
-	.longs = longs,
+	.longs = help_or_json,
 	.run = run_why,
 };
