@@ -66,7 +66,8 @@ with Job(2) as job:
 		job[0].text(unit + "/latest", "checkpoint")
 		now = state(unit)
 		assert "checkpoint/*optim_states.pt of every rank" in now["waits_for"] and now["rule"] == "lightning", now
-		assert tree(back + "/" + unit) == before
+		after = tree(back + "/" + unit)
+		assert after == before, (seed, sorted(before), sorted(after), [name for name in before if after.get(name) != before[name]])
 		job[1].file(optim % 1, 3000, seed)
 		committed(unit, "close latest + every rank checkpoint/*optim_states.pt", None, 2)
 		assert read(back + "/" + optim % 1) == data(seed, 3000)

@@ -125,12 +125,14 @@ def ordinary(path):
 
 
 def tree(directory):
-    """{path: content} of all that is in it."""
+    """{path: content} of all that is in it, but for the index, which comes after the commit."""
     found = {}
     for top, dirs, files in os.walk(directory):
         for name in files + [name for name in dirs if os.path.islink(top + "/" + name)]:
             path = top + "/" + name
             rel = os.path.relpath(path, directory)
+            if rel == ".ckptfs-index.json":
+                continue
             found[rel] = os.readlink(path) if os.path.islink(path) else read(path)
     return found
 
