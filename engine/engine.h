@@ -47,7 +47,6 @@
 #include "engine/unit/removal.h"
 #include "engine/unit/reserved_names.h"
 #include "engine/unit/room.h"
-#include "engine/unit/trash.h"
 #include "engine/unit/unit.h"
 
 struct engine {

@@ -8,6 +8,7 @@
 #include "engine/backing/dirwalk.h"
 
 #define STAGING_PREFIX ".ckptfs-"
+#define TRASH_PREFIX   STAGING_PREFIX "trash-" /* trash.h */
 
 /* Names in a staging directory, by which nodes agree on its commit: vote.h, commit_file.c. */
 #define VOTE_PREFIX	  STAGING_PREFIX "vote-"

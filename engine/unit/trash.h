@@ -6,9 +6,8 @@
 #ifndef ENGINE_UNIT_TRASH_H
 #define ENGINE_UNIT_TRASH_H
 
+#include "engine/unit/reserved_names.h"
 #include "engine/unit/unit.h"
-
-#define TRASH_PREFIX ".ckptfs-trash-"
 
 /* Queues the trash of @id (32 hex digits) in @dir for removal, as @owner. */
 void trash_empty_later(struct units *us, const struct caller *owner, int dir, const char *id);
