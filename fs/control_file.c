@@ -26,10 +26,10 @@ static int step(struct fs *fs, const struct caller *c, int dir, const char *name
 
 	if (!backing_name_ok(name))
 		return -EINVAL;
-	if (!fs->engine->units || backing_stat(&b, dir, &stx))
+	if (backing_stat(&b, dir, &stx))
 		return backing_pin(&b, dir, name);
 	id = inode_id_of(&stx);
-	cp = checkpoints_find(fs->engine->units, &id, name);
+	cp = names_checkpoint(fs->engine->units, &id, name);
 	if (!cp)
 		return backing_pin(&b, dir, name);
 	way->inside = true;
@@ -289,10 +289,10 @@ static struct checkpoint *find_checkpoint(struct fs *fs, const struct caller *c,
 	struct way way;
 	__cleanup_fd int dir = walk(fs, c, path + strspn(path, "/"), name, &way);
 
-	if (dir < 0 || !fs->engine->units || backing_stat(&b, dir, &stx))
+	if (dir < 0 || backing_stat(&b, dir, &stx))
 		return NULL;
 	id = inode_id_of(&stx);
-	return checkpoints_find(fs->engine->units, &id, name);
+	return names_checkpoint(fs->engine->units, &id, name);
 }
 
 json_t *control_commit(struct fs *fs, const struct caller *c, const char *path, bool abandon)

@@ -88,7 +88,7 @@ static int hold_file(struct fs *fs, const struct caller *c, const struct entry_n
 		     const struct entry_name *to, unsigned flags, struct inode_id *id)
 {
 	struct backing b = fs_for(fs, c);
-	struct inode_id dir = node_inode(to->dir);
+	struct place at = place_of(to);
 	char target[NAME_MAX + 1];
 	struct statx stx, there;
 	int err = backing_stat_at(&b, from->at, from->name, &stx);
@@ -107,8 +107,7 @@ static int hold_file(struct fs *fs, const struct caller *c, const struct entry_n
 	}
 	if (!would_name(fs, &b, from, &stx, to->name, target))
 		return 0;
-	return held_rename(fs->engine->units, c, from->at, from->name,
-			   &(struct place){to->at, dir, to->name}, target, id);
+	return held_rename(fs->engine->units, c, from->at, from->name, &at, target, id);
 }
 
 /* Reports a pending pointer as evidence, as if it had its name already. */
@@ -130,17 +129,17 @@ int evidence_name_hold_renamed(struct fs *fs, const struct caller *c, const stru
 {
 	struct backing b = fs_for(fs, c);
 	struct units *us = fs->engine->units;
-	struct inode_id from_dir = node_inode(from->dir), to_dir = node_inode(to->dir), id;
+	struct inode_id from_dir = node_inode(from->dir), id;
+	struct place at = place_of(to);
 	struct statx stx;
 	int err;
 
-	if (flags & ~RENAME_NOREPLACE || route_has_name(fs, from->dir, from->name) ||
-	    route_has_name(fs, to->dir, to->name))
+	if (flags & ~RENAME_NOREPLACE || names_look_saved(us, &from_dir, from->name, 0, NULL) ||
+	    names_look_saved(us, &at.id, to->name, 0, NULL))
 		return -ENOTSUP;
 	err = hold_file(fs, c, from, to, flags, &id);
 	if (!err && backing_stat_at(&b, from->at, from->name, &stx) == -ENOENT) {
-		err = held_move(us, c, &from_dir, from->name,
-				&(struct place){to->at, to_dir, to->name}, &id);
+		err = held_move(us, c, &from_dir, from->name, &at, &id);
 		err = err ? err : 1;
 	}
 	if (err != 1)
@@ -153,16 +152,16 @@ int evidence_name_hold_renamed(struct fs *fs, const struct caller *c, const stru
 int evidence_name_hold_link(struct fs *fs, const struct caller *c, const struct entry_name *n,
 			    const char *target)
 {
-	struct inode_id dir = node_inode(n->dir);
-	int err, pin;
+	struct place at = place_of(n), beside = {-ENOENT, at.id, n->name};
+	struct name_shown s;
+	int err;
 
 	if (!fs->engine->units)
 		return -ENOTSUP;
-	pin = held_pin(fs->engine->units, &dir, n->name);
-	if (pin >= 0) {
-		close(pin);
+	names_look(fs->engine->units, NULL, &beside, 0, &s);
+	names_put(&s);
+	if (s.as == SHOWN_POINTER)
 		return -EEXIST;
-	}
-	err = held_link(fs->engine->units, c, &(struct place){n->at, dir, n->name}, target);
+	err = held_link(fs->engine->units, c, &at, target);
 	return err == 1 ? 0 : err ? err : -ENOTSUP;
 }

@@ -77,6 +77,7 @@ static bool is_beside(void *beside, const char *name)
 {
 	struct beside *b = beside;
 	struct backing back = fs_for(b->fs, b->c);
+	struct inode_id dir = node_inode(b->dir);
 	struct node_fd at;
 	struct statx stx;
 	bool is;
@@ -85,7 +86,7 @@ static bool is_beside(void *beside, const char *name)
 		return false;
 	is = !backing_stat_at(&back, at.fd, name, &stx);
 	tree_fd_put(b->fs->tree, &at);
-	return is || route_has_name(b->fs, b->dir, name);
+	return is || names_look_saved(b->fs->engine->units, &dir, name, 0, NULL);
 }
 
 /* True if a file at @rel in the directory @l shows that directory to be a unit. */
@@ -137,30 +138,27 @@ static int begin_change_of(struct fs *fs, const struct caller *c, struct link *l
 {
 	struct backing b = fs_for(fs, c);
 	struct units *us = fs->engine->units;
-	struct inode_id dir_id = node_inode(l->dir);
+	struct place at = {.id = node_inode(l->dir), .name = l->name};
 	struct process *p = units_process(us, c);
 	struct checkpoint *cp = NULL;
-	struct node_fd at;
+	struct node_fd nf;
 	bool begun = false;
-	int err = p ? tree_fd(fs->tree, &b, l->dir, &at) : -ENOMEM;
+	int err = p ? tree_fd(fs->tree, &b, l->dir, &nf) : -ENOMEM;
 
 	if (!err) {
-		cp = checkpoints_find(us, &dir_id, l->name);
+		at.dir = nf.fd;
+		cp = names_checkpoint(us, &at.id, l->name);
 		if (!cp && committed >= 0) {
-			err = checkpoint_inherit(us, c, p, &(struct place){at.fd, dir_id, l->name},
-						 committed, &cp);
+			err = checkpoint_inherit(us, c, p, &at, committed, &cp);
 			begun = cp;
 		}
 		/* A network filesystem may tell in these ways that another node just removed it. */
 		if (err == -EEXIST || err == -ENOENT || err == -ESTALE) {
-			cp = checkpoints_find(us, &dir_id, l->name);
-			err = !cp && accord_is_for(us, p)
-				      ? accord_find(us, c, NULL,
-						    &(struct place){at.fd, dir_id, l->name}, true,
-						    &cp)
-				      : 0;
+			cp = names_checkpoint(us, &at.id, l->name);
+			err = !cp && accord_is_for(us, p) ? accord_find(us, c, NULL, &at, true, &cp)
+							  : 0;
 		}
-		tree_fd_put(fs->tree, &at);
+		tree_fd_put(fs->tree, &nf);
 	}
 	if (!err && cp)
 		err = join_change(cp, c, p, rel, change);
@@ -201,18 +199,17 @@ static int begin_instead_of(struct fs *fs, const struct caller *c, struct link *
 			    struct change change)
 {
 	struct backing b = fs_for(fs, c);
-	struct inode_id dir = node_inode(l->dir);
+	struct entry_name n = {.dir = l->dir, .name = l->name};
 	struct node_fd at;
 	struct statx stx;
-	bool hidden = removals_hide(fs->engine->units, &dir, l->name), there, committed = false;
+	bool there, committed;
 	int err = tree_fd(fs->tree, &b, l->dir, &at);
 
 	if (err)
 		return err;
-	there = !backing_stat_at(&b, at.fd, l->name, &stx) && !hidden;
-	if (there)
-		committed =
-			is_unit_at(&b, &(struct entry_name){.at = at.fd, .name = l->name}, &stx);
+	n.at = at.fd;
+	there = !route_look_behind(fs, c, &n, &stx);
+	committed = there && is_unit_at(&b, &n, &stx);
 	tree_fd_put(fs->tree, &at);
 	if (!committed && !(there && change.makes_file && is_claimed(fs, c, l, rel)))
 		return -ESTALE;
@@ -273,43 +270,23 @@ int in_checkpoint_enter(struct fs *fs, const struct caller *c, struct node *dir,
 	return err;
 }
 
-/* 0: all entries of the directory @name of @at were removed. -ENOTEMPTY or -errno. Sets @id. */
-static int check_empty(struct fs *fs, struct backing *b, int at, const char *name,
-		       struct inode_id *id)
-{
-	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
-	__cleanup_fd int pin = backing_pin(b, at, name);
-	struct statx stx;
-	int err;
-
-	if (pin < 0)
-		return pin;
-	err = backing_stat(b, pin, &stx);
-	if (err)
-		return err;
-	*id = inode_id_of(&stx);
-	dirwalk_begin(&w, b, pin);
-	return removals_next_seen(fs->engine->units, id, &w) ? -ENOTEMPTY : w.err;
-}
-
 /* @u: the unit, whose name @n is if @top, else the one that contains @n. 1: noted, or -errno. */
 static int note_removal(struct fs *fs, const struct caller *c, struct process *p,
 			const struct unit_place *u, const struct entry_name *n, bool directory,
 			bool top)
 {
 	struct backing b = fs_for(fs, c);
-	struct inode_id dir = node_inode(n->dir), id;
-	bool hidden = removals_hide(fs->engine->units, &dir, n->name);
+	struct place at = place_of(n);
 	struct statx stx;
-	int err = backing_stat_at(&b, n->at, n->name, &stx);
+	int err = route_look_behind(fs, c, n, &stx);
 
-	if (err || hidden)
-		return err ? err : -ENOENT;
+	if (err)
+		return err;
 	if (S_ISDIR(stx.stx_mode) != directory)
 		return directory ? -ENOTDIR : -EISDIR;
-	err = directory ? check_empty(fs, &b, n->at, n->name, &id) : 0;
+	err = directory ? names_check_empty(fs->engine->units, &b, &at) : 0;
 	if (!err)
-		err = removal_note(fs->engine->units, c, p, u, &dir, n->name);
+		err = removal_note(fs->engine->units, c, p, u, &at.id, n->name);
 	if (!err && top)
 		removal_complete(fs->engine->units, p, u);
 	return err ? err : 1;

@@ -145,12 +145,14 @@ static int rename_into(struct fs *fs, struct in_checkpoint *in, struct call *cal
 {
 	struct backing b = fs_for(fs, call->c);
 	struct inode_id from_dir = node_inode(call->from->dir);
-	struct generation *g = units_find(fs->engine->units, &from_dir, call->from->name);
-	int err = g && generation_is_open(g)
-			  ? 1
-			  : in_checkpoint_is_committed(fs, call->c, call->from->dir);
+	struct name_shown s;
+	int err;
 
-	generation_put(g);
+	names_look_saved(fs->engine->units, &from_dir, call->from->name, 0, &s);
+	err = s.file && generation_is_open(s.file)
+		      ? 1
+		      : in_checkpoint_is_committed(fs, call->c, call->from->dir);
+	names_put(&s);
 	if (err > 0)
 		err = -EXDEV; /* the program then copies it, once it is closed */
 	if (!err && call->flags & RENAME_EXCHANGE)
@@ -180,11 +182,9 @@ static int rename_into(struct fs *fs, struct in_checkpoint *in, struct call *cal
 static int make_way(struct fs *fs, const struct caller *c, const struct entry_name *to,
 		    unsigned flags)
 {
-	struct backing b = fs_for(fs, c);
 	struct inode_id dir = node_inode(to->dir);
-	struct checkpoint *there = checkpoints_find(fs->engine->units, &dir, to->name);
+	struct checkpoint *there = names_checkpoint(fs->engine->units, &dir, to->name);
 	struct statx stx;
-	bool hidden;
 	int err;
 
 	if (there) {
@@ -193,11 +193,10 @@ static int make_way(struct fs *fs, const struct caller *c, const struct entry_na
 		if (err && (err != -EEXIST || flags & RENAME_NOREPLACE))
 			return err; /* else it was just committed: see below */
 	}
-	if (route_has_name(fs, to->dir, to->name))
+	if (names_look_saved(fs->engine->units, &dir, to->name, 0, NULL))
 		return -ENOTDIR;
-	hidden = removals_hide(fs->engine->units, &dir, to->name);
-	err = backing_stat_at(&b, to->at, to->name, &stx);
-	if (err || hidden)
+	err = route_look_behind(fs, c, to, &stx);
+	if (err)
 		return err == -ENOENT ? 0 : err;
 	if (flags & RENAME_NOREPLACE)
 		return -EEXIST;
@@ -210,7 +209,7 @@ static int make_way(struct fs *fs, const struct caller *c, const struct entry_na
 static int rename_checkpoint(struct fs *fs, const struct caller *c, struct checkpoint *cp,
 			     const struct entry_name *to, unsigned flags)
 {
-	struct inode_id dir = node_inode(to->dir);
+	struct place at = place_of(to);
 	struct checkpoint *other;
 	char rel[PATH_MAX];
 	int err;
@@ -223,7 +222,7 @@ static int rename_checkpoint(struct fs *fs, const struct caller *c, struct check
 		return other == cp ? -EINVAL : -EXDEV;
 	err = make_way(fs, c, to, flags);
 	if (!err)
-		err = checkpoint_rename(cp, &(struct place){to->at, dir, to->name});
+		err = checkpoint_rename(cp, &at);
 	if (!err)
 		tree_placed(fs->tree, checkpoint_id(cp), to->dir, to->name);
 	return err == -EEXIST && !(flags & RENAME_NOREPLACE) ? -ENOTSUP : err;
@@ -235,11 +234,12 @@ static int over_checkpoint(struct fs *fs, const struct caller *c, const struct e
 {
 	struct backing b = fs_for(fs, c);
 	struct inode_id dir = node_inode(to->dir);
-	struct checkpoint *there = checkpoints_find(fs->engine->units, &dir, to->name);
 	struct statx stx;
+	struct name_shown s;
 
-	checkpoint_put(there);
-	if (!there)
+	names_look_saved(fs->engine->units, &dir, to->name, 0, &s);
+	names_put(&s);
+	if (s.as != SHOWN_CHECKPOINT)
 		return 0;
 	if (flags & RENAME_NOREPLACE)
 		return -EEXIST;
@@ -253,7 +253,7 @@ int in_checkpoint_rename(struct fs *fs, const struct caller *c, const struct ent
 {
 	struct call call = {.fs = fs, .c = c, .from = from, .to = to, .flags = flags};
 	struct inode_id dir = node_inode(from->dir);
-	struct checkpoint *cp = checkpoints_find(fs->engine->units, &dir, from->name), *source;
+	struct checkpoint *cp = names_checkpoint(fs->engine->units, &dir, from->name), *source;
 	char rel[PATH_MAX];
 	struct in_checkpoint in;
 	int err;

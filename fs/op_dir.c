@@ -29,7 +29,7 @@
 
 static bool is_extra_off(const struct handle *h, off_t off)
 {
-	return h->nr_extra && off >= EXTRA_FIRST && off <= EXTRA_FIRST + (off_t)h->nr_extra;
+	return h->listed.nr && off >= EXTRA_FIRST && off <= EXTRA_FIRST + (off_t)h->listed.nr;
 }
 
 /* -ESTALE: the directory was removed and made anew; the kernel looks its name up again. */
@@ -99,7 +99,7 @@ static int fetch(struct fs *fs, const struct caller *c, struct handle *h, off_t 
 			return (int)at;
 	}
 	h->dents_pos = h->dents_len = 0;
-	h->unhidden = fs->engine->units ? removals_unhidden(fs->engine->units) : 0;
+	names_read(fs->engine->units, &h->listed);
 	n = backing_getdents(&b, h->fd, h->dents, DENTS_BYTES);
 	if (n < 0)
 		return (int)n;
@@ -169,48 +169,14 @@ static int meet_staged(struct fs *fs, const struct caller *c, struct handle *h)
 	return err;
 }
 
-/* --- names that are not on the backing yet --- */
-
-static void add_extra(void *arg, const char *name, const struct inode_id *id, mode_t type)
-{
-	struct handle *h = arg;
-	struct dir_extra *more = realloc(h->extra, (h->nr_extra + 1) * sizeof(*more));
-
-	if (!more)
-		return;
-	h->extra = more;
-	more[h->nr_extra] = (struct dir_extra){.name = strdup(name), .id = *id, .type = type};
-	if (more[h->nr_extra].name)
-		h->nr_extra++;
-}
-
-static void take_extra(struct fs *fs, struct handle *h)
-{
-	struct inode_id dir = node_inode(h->node);
-
-	handle_forget_extra(h);
-	if (fs->engine->units)
-		units_list(fs->engine->units, &dir, add_extra, h);
-}
-
-static bool has_extra(const struct handle *h, const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < h->nr_extra; i++)
-		if (!strcmp(h->extra[i].name, name))
-			return true;
-	return false;
-}
-
 /* Adds the names from @off on that are not on the backing yet. */
 static void emit_extra(fuse_req_t req, struct handle *h, off_t off, char *buf, size_t size,
 		       size_t *len)
 {
 	size_t i = off >= EXTRA_FIRST ? (size_t)(off - EXTRA_FIRST) : 0;
 
-	for (; i < h->nr_extra; i++) {
-		const struct dir_extra *x = &h->extra[i];
+	for (; i < h->listed.nr; i++) {
+		const struct name_listed *x = &h->listed.names[i];
 		struct stat st = {.st_mode = x->type,
 				  .st_ino = visible_ino(req_fs(req), x->id.dev, x->id.ino)};
 		size_t need = fuse_add_direntry(req, buf + *len, size - *len, x->name, &st,
@@ -222,32 +188,20 @@ static void emit_extra(fuse_req_t req, struct handle *h, off_t off, char *buf, s
 	}
 }
 
-/* True if the name is removed, also if it was hidden when the names were read and is gone since. */
-static bool is_removed(struct fs *fs, const struct caller *c, const struct handle *h,
-		       const char *name)
-{
-	struct inode_id dir = node_inode(h->node);
-	struct backing b = fs_for(fs, c);
-	struct statx stx;
-
-	if (!fs->engine->units)
-		return false;
-	return removals_hide(fs->engine->units, &dir, name) ||
-	       (removals_unhidden(fs->engine->units) != h->unhidden &&
-		backing_stat_at(&b, h->fd, name, &stx) == -ENOENT);
-}
-
 /* Adds the entry at dents_pos to the reply. False: it does not fit. */
 static bool emit(fuse_req_t req, const struct caller *c, struct handle *h, char *buf, size_t size,
 		 size_t *len)
 {
 	const struct dirent64 *d = (const void *)(h->dents + h->dents_pos);
+	struct place at = {h->fd, node_inode(h->node), d->d_name};
 	struct stat st = {.st_mode = DTTOIF(d->d_type)};
+	struct fs *fs = req_fs(req);
+	struct backing b = fs_for(fs, c);
 	size_t need;
 
-	if (!control_is_name(h->node->id, d->d_name) && !name_is_reserved(d->d_name) &&
-	    !has_extra(h, d->d_name) && !is_removed(req_fs(req), c, h, d->d_name)) {
-		st.st_ino = visible_ino(req_fs(req), h->node->dev, d->d_ino);
+	if (!control_is_name(h->node->id, d->d_name) &&
+	    names_list_shows(fs->engine->units, &b, &h->listed, &at)) {
+		st.st_ino = visible_ino(fs, h->node->dev, d->d_ino);
 		need = fuse_add_direntry(req, buf + *len, size - *len, d->d_name, &st, d->d_off);
 		if (need > size - *len)
 			return false;
@@ -261,10 +215,11 @@ static bool emit(fuse_req_t req, const struct caller *c, struct handle *h, char 
 static int fill_reply(fuse_req_t req, struct handle *h, off_t off, char *buf, size_t size,
 		      size_t *len)
 {
+	struct inode_id dir = node_inode(h->node);
 	struct caller c = req_caller(req);
 	LOCK_SCOPE(&h->dir_lock);
 	if (!off)
-		take_extra(req_fs(req), h);
+		names_list(req_fs(req)->engine->units, &dir, &h->listed);
 	for (;;) {
 		int err;
 

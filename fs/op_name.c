@@ -115,20 +115,21 @@ static bool place_begin(struct change_in *p, fuse_req_t req, const char *op, uin
 static int place_free(struct change_in *p, const char *name)
 {
 	struct inode_id dir = node_inode(p->dir);
+	struct units *us = p->fs->engine->units;
 	int err;
 
-	if (!p->fs->engine->units)
+	if (!us)
 		return 0;
 	if (name_is_reserved(name))
 		return -EPERM;
-	if (route_has_name(p->fs, p->dir, name))
+	if (names_look_saved(us, &dir, name, 0, NULL))
 		return -EEXIST;
 	err = in_checkpoint_enter(p->fs, &p->caller, p->dir, name, (struct change){0}, &p->inside);
 	if (!err)
 		err = in_checkpoint_begin_change(p->fs, &p->caller, p->dir, name,
 						 (struct change){0});
 	if (!err)
-		err = removal_of_file_makes_way(p->fs->engine->units, &dir, name);
+		err = removal_of_file_makes_way(us, &dir, name);
 	return err < 0 ? err : 0;
 }
 

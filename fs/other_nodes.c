@@ -96,14 +96,14 @@ static int meet(struct fs *fs, const struct caller *c, struct node *dir, const c
 	err = accord_await_removed(us, &dir_id, name);
 	if (err)
 		return err;
-	cp = checkpoints_find(us, &dir_id, name);
+	cp = names_checkpoint(us, &dir_id, name);
 	err = cp && patient ? accord_await_verdict(cp, c) : 0;
 	renamed = cp && accord_was_renamed(cp, name, now);
 	checkpoint_put(cp);
 	if (err)
 		return err;
 	err = renamed ? find(fs, c, dir, now, patient) : 0;
-	if (err < 0 || route_has_name(fs, dir, name))
+	if (err < 0 || names_look_saved(us, &dir_id, name, 0, NULL))
 		return err < 0 ? err : 0;
 	return find(fs, c, dir, name, patient);
 }

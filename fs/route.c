@@ -26,19 +26,6 @@ struct content *route_content(struct fs *fs, const struct node *n)
 	return fs->engine->contents ? content_find(fs->engine->contents, &id) : NULL;
 }
 
-bool route_has_name(struct fs *fs, const struct node *dir, const char *name)
-{
-	struct inode_id id = node_inode(dir);
-	struct generation *g = fs->engine->units ? units_find(fs->engine->units, &id, name) : NULL;
-
-	struct checkpoint *cp =
-		fs->engine->units ? checkpoints_find(fs->engine->units, &id, name) : NULL;
-
-	generation_put(g);
-	checkpoint_put(cp);
-	return g || cp;
-}
-
 void route_drop_record(struct fs *fs, const struct caller *c, int fd)
 {
 	struct backing b = fs_for(fs, c);
@@ -60,43 +47,39 @@ static int await_bytes(struct generation *g)
 }
 
 /*
- * Opens the regular file that has the name, or is to get it as a pending pointer (held.h), for
+ * Opens the regular file that @at shows, on the backing or as a pending pointer (held.h), for
  * reading. -ESTALE: there is none.
  */
-static int open_named(struct fs *fs, struct backing *b, const struct inode_id *dir, int at,
-		      const char *name, struct statx *stx)
+static int open_named(struct fs *fs, struct backing *b, const struct place *at, struct statx *stx)
 {
-	bool hidden = removals_hide(fs->engine->units, dir, name);
-	int pin = hidden ? -ENOENT : backing_pin(b, at, name), fd;
+	struct name_shown s;
+	int err = names_look(fs->engine->units, b, at, 0, &s), fd = -ESTALE;
 
-	if (pin == -ENOENT)
-		pin = held_pin(fs->engine->units, dir, name);
-	if (pin < 0)
-		return -ESTALE;
-	fd = backing_stat(b, pin, stx);
+	if (!err && s.as == SHOWN_ON_BACKING)
+		s.pin = backing_pin(b, at->dir, at->name);
+	if (s.pin >= 0)
+		fd = backing_stat(b, s.pin, stx);
 	if (!fd)
-		fd = S_ISREG(stx->stx_mode) ? backing_reopen(b, pin, O_RDONLY) : -ESTALE;
-	close(pin);
+		fd = S_ISREG(stx->stx_mode) ? backing_reopen(b, s.pin, O_RDONLY) : -ESTALE;
+	names_put(&s);
 	return fd;
 }
 
-/* Begins a generation of @name that replaces the file of that name, and expects its open. */
-static int begin_from_file(struct fs *fs, const struct caller *c, const struct inode_id *dir,
-			   int at, const char *name, bool copy)
+/* Begins a generation of @at that replaces the file of that name, and expects its open. */
+static int begin_from_file(struct fs *fs, const struct caller *c, const struct place *at, bool copy)
 {
 	struct backing b = fs_for(fs, c);
 	struct generation *g = NULL;
 	struct statx stx;
 	int fd, err = 0;
 
-	if (!route_is_staged(fs, name))
+	if (!route_is_staged(fs, at->name))
 		return -ESTALE; /* the kernel finds it by itself */
-	fd = open_named(fs, &b, dir, at, name, &stx);
+	fd = open_named(fs, &b, at, &stx);
 	if (fd < 0)
 		return fd;
 	if (!copy || stx.stx_size <= config_number(&fs->engine->config, OPT_COW_MAX))
-		err = generation_begin(fs->engine->units, c, &(struct place){at, *dir, name}, 0600,
-				       fd, copy, c->pid, &g);
+		err = generation_begin(fs->engine->units, c, at, 0600, fd, copy, c->pid, &g);
 	generation_put(g);
 	close(fd);
 	return err ? err : -ESTALE;
@@ -108,53 +91,47 @@ static int begin_from_file(struct fs *fs, const struct caller *c, const struct i
  * that is closed already, it is replaced, as if this call had come a moment later. -ESTALE, or what
  * went wrong.
  */
-static int once_more(struct fs *fs, const struct caller *c, const struct inode_id *dir, int at,
-		     const char *name, int flags)
+static int once_more(struct fs *fs, const struct caller *c, const struct place *at, int flags)
 {
 	struct units *us = fs->engine->units;
 	int err;
 
 	do {
-		struct generation *g = units_find(us, dir, name), *new = NULL;
+		struct generation *new = NULL;
+		struct name_shown s;
 
-		if (!g) {
-			err = begin_from_file(fs, c, dir, at, name, !(flags & O_TRUNC));
-		} else if (generation_expect(g, c->pid)) {
+		names_look_saved(us, &at->id, at->name, 0, &s);
+		if (!s.file) {
+			err = begin_from_file(fs, c, at, !(flags & O_TRUNC));
+		} else if (generation_expect(s.file, c->pid)) {
 			err = -ESTALE;
 		} else if (flags & O_TRUNC) {
-			err = generation_begin(us, c, &(struct place){at, *dir, name}, 0600,
-					       generation_content(g)->fd, false, c->pid, &new);
+			err = generation_begin(us, c, at, 0600, generation_content(s.file)->fd,
+					       false, c->pid, &new);
 			err = err ? err : -ESTALE;
 		} else {
-			err = await_bytes(g);
+			err = await_bytes(s.file);
 			err = err ? err : -EAGAIN; /* it is a file now */
 		}
 		generation_put(new);
-		generation_put(g);
+		names_put(&s);
 	} while (err == -EAGAIN);
 	return err;
 }
 
-/* 0: the name stands for @n, published or not. -ESTALE: @n has been replaced. Else -errno. */
-static int check_current(struct fs *fs, struct backing *b, struct node *n,
-			 const struct inode_id *dir, int at, const char *name)
+/* 0: the name shows @n, published or not. -ESTALE: @n has been replaced. Else -errno. */
+static int check_current(struct fs *fs, struct backing *b, struct node *n, const struct place *at)
 {
-	struct generation *g = units_find(fs->engine->units, dir, name);
-	struct inode_id id = node_inode(n);
-	struct statx stx;
-	bool current;
-	int err;
+	struct inode_id id = {0};
+	struct name_shown s;
+	int err = names_look(fs->engine->units, b, at, 0, &s);
 
-	if (g) {
-		current = generation_id(g)->ino == id.ino && generation_id(g)->dev == id.dev;
-		generation_put(g);
-		return current ? 0 : -ESTALE;
-	}
-	err = backing_stat_at(b, at, name, &stx);
-	if (err)
-		return err == -ENOENT ? -ESTALE : err;
-	current = inode_id_of(&stx).ino == id.ino && inode_id_of(&stx).dev == id.dev;
-	return current ? 0 : -ESTALE;
+	if (s.as == SHOWN_FILE)
+		id = *generation_id(s.file);
+	else if (s.as == SHOWN_ON_BACKING)
+		id = inode_id_of(&s.stx);
+	names_put(&s);
+	return err ? err : id.ino == n->ino && id.dev == n->dev ? 0 : -ESTALE;
 }
 
 /* Begins the generation that will replace @n, open as @fd, under @name in @dir. */
@@ -162,22 +139,21 @@ static int replace(struct fs *fs, const struct caller *c, struct node *n, int fd
 		   const char *name, bool keep_bytes)
 {
 	struct backing b = fs_for(fs, c);
-	struct inode_id dir_id = node_inode(dir);
 	struct generation *g = NULL;
-	struct node_fd at;
-	int err = tree_fd(fs->tree, &b, dir, &at);
+	struct node_fd nf;
+	struct place at;
+	int err = tree_fd(fs->tree, &b, dir, &nf);
 
 	if (err)
 		return err;
-	err = check_current(fs, &b, n, &dir_id, at.fd, name);
-	if (err == -ESTALE) {
-		err = once_more(fs, c, &dir_id, at.fd, name, keep_bytes ? 0 : O_TRUNC);
-	} else if (!err) {
-		err = generation_begin(fs->engine->units, c, &(struct place){at.fd, dir_id, name},
-				       0600, fd, keep_bytes, c->pid, &g);
-	}
+	at = (struct place){nf.fd, node_inode(dir), name};
+	err = check_current(fs, &b, n, &at);
+	if (err == -ESTALE)
+		err = once_more(fs, c, &at, keep_bytes ? 0 : O_TRUNC);
+	else if (!err)
+		err = generation_begin(fs->engine->units, c, &at, 0600, fd, keep_bytes, c->pid, &g);
 	generation_put(g);
-	tree_fd_put(fs->tree, &at);
+	tree_fd_put(fs->tree, &nf);
 	return err ? err : -ESTALE;
 }
 
@@ -311,14 +287,15 @@ int route_create(struct fs *fs, const struct caller *c, struct node *dir, int at
 		 mode_t mode, int flags, struct generation **g)
 {
 	struct backing b = fs_for(fs, c);
-	struct inode_id dir_id = node_inode(dir);
+	struct place here = {at, node_inode(dir), name};
+	struct units *us = fs->engine->units;
 	struct in_checkpoint in;
 	struct change change = {.makes_file = true, .opens = true, .empties = flags & O_TRUNC};
 	struct statx stx;
 	int err;
 
 	*g = NULL;
-	if (!fs->engine->units)
+	if (!us)
 		return 0;
 	if (name_is_reserved(name))
 		return -EPERM;
@@ -334,21 +311,19 @@ int route_create(struct fs *fs, const struct caller *c, struct node *dir, int at
 		err = in_checkpoint_begin_change(fs, c, dir, name, change);
 	if (err)
 		return err;
-	if (route_has_name(fs, dir, name))
-		return flags & O_EXCL ? -EEXIST : once_more(fs, c, &dir_id, at, name, flags);
+	if (names_look_saved(us, &here.id, name, 0, NULL))
+		return flags & O_EXCL ? -EEXIST : once_more(fs, c, &here, flags);
 	if (!route_is_staged(fs, name) || flags & O_APPEND)
-		return removal_of_file_makes_way(fs->engine->units, &dir_id, name);
+		return removal_of_file_makes_way(us, &here.id, name);
 	/* The publish replaces what was removed and is still there. */
-	err = removals_hide(fs->engine->units, &dir_id, name) ? -ENOENT
-							      : backing_stat_at(&b, at, name, &stx);
+	err = names_look_behind(us, &b, &here, &stx);
 	if (!err && flags & O_EXCL)
 		return -EEXIST;
 	if (!err) /* the kernel opens it instead */
-		return changes(flags) ? once_more(fs, c, &dir_id, at, name, flags) : -ESTALE;
+		return changes(flags) ? once_more(fs, c, &here, flags) : -ESTALE;
 	if (err != -ENOENT)
 		return err;
-	err = generation_begin(fs->engine->units, c, &(struct place){at, dir_id, name}, mode, -1,
-			       false, c->pid, g);
+	err = generation_begin(us, c, &here, mode, -1, false, c->pid, g);
 	if (!err && !generation_open(*g, c->pid)) { /* this took so long that it was given up */
 		generation_put(*g);
 		*g = NULL;
@@ -396,17 +371,18 @@ void route_opened(struct handle *h, struct generation *g)
 static int may_be_checkpoint(struct fs *fs, const struct entry_name *n, const struct process *p,
 			     struct checkpoint *in)
 {
-	struct inode_id dir = node_inode(n->dir);
+	struct place at = {-ENOENT, node_inode(n->dir), n->name};
 	char path[PATH_MAX];
 	bool suggested;
+	struct name_shown s;
 
 	tree_path(fs->tree, n->dir->id, n->name, path, sizeof(path));
 	suggested = rules_suggest(fs->engine->rules, path);
 	if (in)
 		return suggested ? checkpoint_yield(in) : 0;
-	return suggested || p->rank >= 0 || removals_hide(fs->engine->units, &dir, n->name)
-		       ? -EEXIST
-		       : 0;
+	names_look(fs->engine->units, NULL, &at, 0, &s);
+	names_put(&s);
+	return suggested || p->rank >= 0 || s.as == SHOWN_REMOVED ? -EEXIST : 0;
 }
 
 int route_mkdir(struct fs *fs, const struct caller *c, const struct entry_name *n,

@@ -21,6 +21,11 @@ struct entry_name {
 	const char *name;
 };
 
+static inline struct place place_of(const struct entry_name *n)
+{
+	return (struct place){n->at, node_inode(n->dir), n->name};
+}
+
 /*
  * Call before @n is opened with @flags. To write to a unit, the open joins the generation *@g,
  * referenced and counted as open until route_opened or route_not_opened; else *@g is NULL. 0;
@@ -46,6 +51,10 @@ int route_mkdir(struct fs *fs, const struct caller *c, const struct entry_name *
 /* Empties a generation for O_TRUNC. Other programs may have it open, too. */
 int route_cut(struct fs *fs, struct generation *g);
 
+/* As names_look_behind, with the daemon's rights. */
+int route_look_behind(struct fs *fs, const struct caller *c, const struct entry_name *n,
+		      struct statx *stx);
+
 /* Has the data of the file at @n reach the backing before its new name does. */
 int route_data_first(struct fs *fs, const struct caller *c, const struct entry_name *n);
 
@@ -66,9 +75,6 @@ struct content *route_content(struct fs *fs, const struct node *n);
 
 /* Drops the digest record of the published file behind @fd, which is not true any more. */
 void route_drop_record(struct fs *fs, const struct caller *c, int fd);
-
-/* True if a generation or checkpoint has this name, even if nothing on the backing has it. */
-bool route_has_name(struct fs *fs, const struct node *dir, const char *name);
 
 /* Removes a file's name, from the backing and from the view. */
 int route_unlink(struct fs *fs, const struct caller *c, const struct entry_name *n);

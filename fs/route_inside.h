@@ -11,18 +11,7 @@
 /* True if a file of this name is published by a rename, when it is whole. route.c */
 bool route_is_staged(struct fs *fs, const char *name);
 
-/* What the backing has at a name, removed or not. 0 or -errno. route_remove.c */
-int route_look_behind(struct fs *fs, const struct caller *c, const struct entry_name *n,
-		      struct inode_id *id, mode_t *mode);
-
-/* As route_look_behind; -ENOENT also if it was removed. route_remove.c */
-int route_look_up(struct fs *fs, const struct caller *c, const struct entry_name *n,
-		  struct inode_id *id, mode_t *mode);
-
 /* Removes the file @n from the backing, or notes that it goes later. route_remove.c */
 int route_unlink_published(struct fs *fs, const struct caller *c, const struct entry_name *n);
-
-/* Removes what is hidden in the directory @n, if it shows nothing else. route_remove.c */
-int route_clear_dir(struct fs *fs, const struct caller *c, const struct entry_name *n);
 
 #endif

@@ -16,24 +16,12 @@
 #include "fs/route_inside.h"
 
 int route_look_behind(struct fs *fs, const struct caller *c, const struct entry_name *n,
-		      struct inode_id *id, mode_t *mode)
+		      struct statx *stx)
 {
 	struct backing b = fs_for(fs, c);
-	struct statx stx;
-	int err = backing_stat_at(&b, n->at, n->name, &stx);
+	struct place at = place_of(n);
 
-	*id = inode_id_of(&stx);
-	*mode = stx.stx_mode;
-	return err;
-}
-
-int route_look_up(struct fs *fs, const struct caller *c, const struct entry_name *n,
-		  struct inode_id *id, mode_t *mode)
-{
-	struct inode_id dir = node_inode(n->dir);
-	bool hidden = removals_hide(fs->engine->units, &dir, n->name);
-
-	return hidden ? -ENOENT : route_look_behind(fs, c, n, id, mode);
+	return names_look_behind(fs->engine->units, &b, &at, stx);
 }
 
 /* True for a name as mkstemp makes them, even with the ending of a checkpoint. */
@@ -54,7 +42,6 @@ static bool is_temporary(const struct rule *rule, const char *name)
  */
 static int remove_later(struct fs *fs, const struct caller *c, const struct entry_name *n)
 {
-	struct backing b = fs_for(fs, c);
 	struct units *us = fs->engine->units;
 	struct unit_place u = {
 		.dir = n->at, .dir_id = node_inode(n->dir), .name = n->name, .file = true};
@@ -65,9 +52,7 @@ static int remove_later(struct fs *fs, const struct caller *c, const struct entr
 
 	if (!rule || is_temporary(rule, n->name))
 		return 0;
-	if (removals_hide(us, &u.dir_id, n->name))
-		return -ENOENT;
-	err = backing_stat_at(&b, n->at, n->name, &stx);
+	err = route_look_behind(fs, c, n, &stx);
 	if (err || !S_ISREG(stx.stx_mode) || stx.stx_nlink > 1) /* it has another name */
 		return err;
 	u.id = inode_id_of(&stx);
@@ -94,13 +79,14 @@ int route_unlink_published(struct fs *fs, const struct caller *c, const struct e
 	struct content *ct = NULL;
 	struct inode_id id;
 	struct statx stx;
-	mode_t mode;
 	int err = remove_later(fs, c, n);
 
 	if (err)
 		return err < 0 ? err : 0;
-	if (contents_any(fs->engine->contents) && !route_look_up(fs, c, n, &id, &mode))
+	if (contents_any(fs->engine->contents) && !route_look_behind(fs, c, n, &stx)) {
+		id = inode_id_of(&stx);
 		ct = content_find(fs->engine->contents, &id);
+	}
 	held = recorded_hold(&b, n->at, n->name, &stx);
 	err = backing_unlink(&b, n->at, n->name, false);
 	if (ct && !err)
@@ -130,8 +116,8 @@ int route_unlink(struct fs *fs, const struct caller *c, const struct entry_name 
 	struct backing b = fs_as(fs, c);
 	struct removal removal = {fs, c, n};
 	struct inode_id dir = node_inode(n->dir);
-	struct generation *g;
 	struct in_checkpoint in;
+	struct name_shown s;
 	bool held;
 	int err;
 
@@ -150,9 +136,9 @@ int route_unlink(struct fs *fs, const struct caller *c, const struct entry_name 
 	if (err)
 		return err < 0 ? err : 0;
 	held = pointers_drop(fs->engine->units, &dir, n->name);
-	g = units_find(fs->engine->units, &dir, n->name);
-	err = g ? generation_unlink(g, remove_from_backing, &removal) : -EEXIST;
-	generation_put(g);
+	names_look_saved(fs->engine->units, &dir, n->name, 0, &s);
+	err = s.file ? generation_unlink(s.file, remove_from_backing, &removal) : -EEXIST;
+	names_put(&s);
 	if (err == -EEXIST)
 		err = route_unlink_published(fs, c, n);
 	if (err == -ENOENT && held)
@@ -162,25 +148,11 @@ int route_unlink(struct fs *fs, const struct caller *c, const struct entry_name 
 	return err;
 }
 
-int route_clear_dir(struct fs *fs, const struct caller *c, const struct entry_name *n)
-{
-	struct backing b = fs_for(fs, c);
-	int pin, err;
-
-	pin = backing_pin(&b, n->at, n->name);
-	if (pin < 0)
-		return pin;
-	err = units_clear_dir(fs->engine->units, &b, pin);
-	close(pin);
-	return err;
-}
-
 int route_rmdir(struct fs *fs, const struct caller *c, const struct entry_name *n)
 {
-	struct backing b = fs_as(fs, c);
+	struct backing b = fs_as(fs, c), daemon = fs_for(fs, c);
 	struct inode_id dir = node_inode(n->dir);
-	struct checkpoint *cp =
-		fs->engine->units ? checkpoints_find(fs->engine->units, &dir, n->name) : NULL;
+	struct checkpoint *cp = names_checkpoint(fs->engine->units, &dir, n->name);
 	struct in_checkpoint in = {.checkpoint = NULL};
 	int err = cp ? checkpoint_remove(cp, c) : -EEXIST;
 
@@ -196,7 +168,7 @@ int route_rmdir(struct fs *fs, const struct caller *c, const struct entry_name *
 	in_checkpoint_leave(&in);
 	if ((err != -ENOTEMPTY && err != -EEXIST) || !fs->engine->units)
 		return err;
-	if (!route_clear_dir(fs, c, n))
+	if (!units_clear_dir(fs->engine->units, &daemon, n->at, n->name))
 		err = backing_unlink(&b, n->at, n->name, true);
 	return err;
 }

@@ -27,11 +27,10 @@ static bool is_temp(struct fs *fs, const char *name)
 static int make_durable(struct fs *fs, const struct caller *c, const struct entry_name *n)
 {
 	struct backing b = fs_for(fs, c);
-	struct inode_id id;
-	mode_t mode;
-	int pin, fd, err = route_look_up(fs, c, n, &id, &mode);
+	struct statx stx;
+	int pin, fd, err = route_look_behind(fs, c, n, &stx);
 
-	if (err || !S_ISREG(mode))
+	if (err || !S_ISREG(stx.stx_mode))
 		return err == -ENOENT ? 0 : err; /* the rename will say so */
 	pin = backing_pin(&b, n->at, n->name);
 	if (pin < 0)
@@ -57,11 +56,12 @@ int route_data_first(struct fs *fs, const struct caller *c, const struct entry_n
 {
 	struct content *ct;
 	struct inode_id id;
-	mode_t mode;
-	int err = route_look_up(fs, c, n, &id, &mode);
+	struct statx stx;
+	int err = route_look_behind(fs, c, n, &stx);
 
 	if (err)
 		return err == -ENOENT ? 0 : err; /* the rename will say so */
+	id = inode_id_of(&stx);
 	ct = content_find(fs->engine->contents, &id);
 	if (ct)
 		err = content_write_back(ct);
@@ -97,10 +97,12 @@ static int rename_on_backing(void *move)
 static int move_older(struct move *m)
 {
 	struct inode_id dir = node_inode(m->to->dir);
-	struct generation *there = units_find(m->fs->engine->units, &dir, m->to->name);
-	int err = there ? generation_unlink(there, rename_on_backing, m) : -EEXIST;
+	struct name_shown there;
+	int err;
 
-	generation_put(there);
+	names_look_saved(m->fs->engine->units, &dir, m->to->name, 0, &there);
+	err = there.file ? generation_unlink(there.file, rename_on_backing, m) : -EEXIST;
+	names_put(&there);
 	return err == -EEXIST ? rename_on_backing(m) : err;
 }
 
@@ -112,20 +114,23 @@ static int move_older(struct move *m)
 static int make_way(void *move, bool *replaces, struct inode_id *replaced)
 {
 	struct move *m = move;
+	struct backing b = fs_for(m->fs, m->c);
 	bool temp = is_temp(m->fs, m->from->name);
-	mode_t mode;
-	int err = temp ? -ENOENT : route_look_up(m->fs, m->c, m->from, replaced, &mode);
+	struct statx stx;
+	int err = temp ? -ENOENT : route_look_behind(m->fs, m->c, m->from, &stx);
 
 	*replaces = true;
 	if (!err) {
+		*replaced = inode_id_of(&stx);
 		err = move_older(m);
 		m->moved = !err;
 	}
 	if (err != -ENOENT)
 		return err;
-	err = route_look_behind(m->fs, m->c, m->to, replaced, &mode);
+	err = backing_stat_at(&b, m->to->at, m->to->name, &stx); /* also what was removed */
 	*replaces = !err;
-	if (!err && S_ISDIR(mode))
+	*replaced = inode_id_of(&stx);
+	if (!err && S_ISDIR(stx.stx_mode))
 		return -EISDIR;
 	if (temp && (!err || err == -ENOENT))
 		err = route_unlink_published(m->fs, m->c, m->from);
@@ -137,13 +142,13 @@ static int rename_generation(struct fs *fs, const struct caller *c, struct gener
 			     const struct entry_name *from, const struct entry_name *to)
 {
 	struct move move = {.fs = fs, .c = c, .from = from, .to = to};
-	struct inode_id to_dir = node_inode(to->dir), id;
-	mode_t mode;
+	struct place at = place_of(to);
+	struct statx stx;
 	int err = generation_drop_older(g);
 
 	if (err && err != -EEXIST)
 		return err;
-	err = route_look_up(fs, c, from, &id, &mode);
+	err = route_look_behind(fs, c, from, &stx);
 	if (!err && !generation_is_open(g) && !is_temp(fs, from->name)) {
 		/*
 		 * The name has an older file, too. Once the generation has replaced that, a plain
@@ -154,10 +159,10 @@ static int rename_generation(struct fs *fs, const struct caller *c, struct gener
 			return err ? err : -ENOTSUP;
 	}
 	if (!err)
-		err = units_settle_name(fs->engine->units, &to_dir, to->name);
+		err = units_settle_name(fs->engine->units, &at.id, to->name);
 	if (err && err != -ENOENT)
 		return err;
-	err = generation_rename(g, &(struct place){to->at, to_dir, to->name}, make_way, &move);
+	err = generation_rename(g, &at, make_way, &move);
 	/* it has failed: its name showed the older file, which was moved */
 	if (err && move.moved)
 		return 0;
@@ -185,23 +190,25 @@ static int rename_over(struct fs *fs, const struct caller *c, const struct entry
 {
 	struct backing b = fs_for(fs, c);
 	struct move move = {fs, c, from, to, flags, false};
-	struct inode_id to_dir = node_inode(to->dir), id, other;
+	struct inode_id to_dir = node_inode(to->dir), id;
 	struct content *old = NULL;
-	mode_t mode, other_mode;
+	struct statx stx, other;
 	int err = units_settle_name(fs->engine->units, &to_dir, to->name);
 
 	if (!err)
-		err = route_look_up(fs, c, from, &id, &mode);
-	if (!err && !(flags & RENAME_EXCHANGE) && !route_look_up(fs, c, to, &other, &other_mode))
-		old = content_find(fs->engine->contents, &other);
+		err = route_look_behind(fs, c, from, &stx);
+	if (!err && !(flags & RENAME_EXCHANGE) && !route_look_behind(fs, c, to, &other)) {
+		id = inode_id_of(&other);
+		old = content_find(fs->engine->contents, &id);
+	}
 	if (!err)
 		err = route_data_first(fs, c, from);
 	if (!err && route_is_staged(fs, to->name))
 		err = make_durable(fs, c, from);
 	if (!err && flags & RENAME_EXCHANGE)
-		err = route_look_up(fs, c, to, &other, &other_mode);
+		err = route_look_behind(fs, c, to, &other);
 	/* A directory needs a removed one out of its way; a file just replaces it. */
-	if (!err && S_ISDIR(mode))
+	if (!err && S_ISDIR(stx.stx_mode))
 		err = removal_make_way(fs->engine->units, &to_dir, to->name);
 	if (!err && replaced && !(flags & RENAME_EXCHANGE))
 		err = generation_unlink(replaced, rename_on_backing, &move);
@@ -209,8 +216,8 @@ static int rename_over(struct fs *fs, const struct caller *c, const struct entry
 		err = rename_on_backing(&move);
 	if (err == -EEXIST && replaced && !(flags & RENAME_NOREPLACE))
 		err = rename_on_backing(&move); /* @replaced has ended meanwhile */
-	if ((err == -ENOTEMPTY || err == -EEXIST) && !flags && S_ISDIR(mode) &&
-	    !route_clear_dir(fs, c, to))
+	if ((err == -ENOTEMPTY || err == -EEXIST) && !flags && S_ISDIR(stx.stx_mode) &&
+	    !units_clear_dir(fs->engine->units, &b, to->at, to->name))
 		err = rename_on_backing(&move);
 	if (!err && old)
 		content_forget(old); /* else the cache keeps the blocks of a file that is gone */
@@ -222,7 +229,7 @@ static int rename_over(struct fs *fs, const struct caller *c, const struct entry
 	if (err || !rules_single(fs->engine->rules, to->name))
 		return err;
 	err = make_name_durable(fs, c, to);
-	if (!err && S_ISREG(mode))
+	if (!err && S_ISREG(stx.stx_mode))
 		note_saved(fs, c, to);
 	return err;
 }
@@ -246,9 +253,11 @@ int route_rename(struct fs *fs, const struct caller *c, const struct entry_name 
 		 const struct entry_name *to, unsigned flags)
 {
 	struct units *us = fs->engine->units;
-	struct inode_id from_dir = node_inode(from->dir), to_dir = node_inode(to->dir), id;
+	struct inode_id from_dir = node_inode(from->dir);
+	struct place at = place_of(to);
 	struct generation *g, *replaced;
-	mode_t mode;
+	struct name_shown here, there;
+	struct statx stx;
 	int err = -ENOTSUP;
 
 	if (!us)
@@ -265,16 +274,18 @@ int route_rename(struct fs *fs, const struct caller *c, const struct entry_name 
 	if (err != -ENOTSUP)
 		return err;
 	if (!(flags & (RENAME_EXCHANGE | RENAME_NOREPLACE)))
-		pointers_drop(us, &to_dir, to->name);
-	g = units_find(us, &from_dir, from->name);
-	replaced = units_find(us, &to_dir, to->name);
+		pointers_drop(us, &at.id, to->name);
+	names_look_saved(us, &from_dir, from->name, 0, &here);
+	names_look_saved(us, &at.id, to->name, 0, &there);
+	g = here.file;
+	replaced = there.file;
 	if (g && g == replaced) {
 		err = 0; /* onto itself */
 	} else if (flags & RENAME_NOREPLACE &&
-		   (replaced || (g && !route_look_up(fs, c, to, &id, &mode)))) {
+		   (replaced || (g && !route_look_behind(fs, c, to, &stx)))) {
 		err = -EEXIST;
 	} else if (flags & ~RENAME_NOREPLACE) {
-		err = settle_both(us, &from_dir, from, g, &to_dir, to, replaced);
+		err = settle_both(us, &from_dir, from, g, &at.id, to, replaced);
 		err = err ? err : -ENOTSUP;
 	} else if (g) {
 		err = rename_generation(fs, c, g, from, to);
@@ -282,12 +293,12 @@ int route_rename(struct fs *fs, const struct caller *c, const struct entry_name 
 	if (err == -ENOTSUP)
 		err = rename_over(fs, c, from, to, flags, replaced);
 	if (!err && !(flags & RENAME_EXCHANGE))
-		removal_moved(us, &from_dir, from->name, &(struct place){to->at, to_dir, to->name});
+		removal_moved(us, &from_dir, from->name, &at);
 	if (!err)
 		evidence_name_renamed(fs, c, to->dir, to->at, to->name);
 	if (!err && !(flags & RENAME_EXCHANGE))
 		unclaimed_renamed(fs, c, from->name, to);
-	generation_put(g);
-	generation_put(replaced);
+	names_put(&here);
+	names_put(&there);
 	return err;
 }

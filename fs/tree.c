@@ -86,81 +86,41 @@ int tree_lookup_fd(struct tree *t, struct backing *b, struct node *dir, const ch
 	return fd < 0 ? fd : enter(t, dir, name, stx, fd, false, out);
 }
 
-static int lookup_checkpoint(struct tree *t, struct backing *b, struct node *dir, const char *name,
-			     struct checkpoint *cp, struct node **out, struct statx *stx)
+/* Ends a lookup of @at in @dir, which shows @s. */
+static int enter_shown(struct tree *t, struct backing *b, struct node *dir, const struct place *at,
+		       struct name_shown *s, struct node **out, struct statx *stx)
 {
-	int fd = checkpoint_fd(cp);
+	int fd, err;
 
-	return fd < 0 ? fd : tree_lookup_fd(t, b, dir, name, fd, out, stx);
-}
-
-/* Looks up what a name shows and the backing does not have. 0, -errno, or -ENODATA: nothing. */
-static int lookup_unpublished(struct tree *t, struct backing *b, struct node *dir, const char *name,
-			      pid_t pid, struct node **out, struct statx *stx)
-{
-	struct units *us = t->engine->units;
-	struct inode_id dir_id = node_inode(dir);
-	struct generation *g = us ? units_find_for(us, &dir_id, name, pid) : NULL;
-	struct checkpoint *cp = us && !g ? checkpoints_find(us, &dir_id, name) : NULL;
-	int err = -ENODATA;
-
-	if (g)
-		err = tree_lookup_fd(t, b, dir, name, generation_content(g)->fd, out, stx);
-	else if (cp)
-		err = lookup_checkpoint(t, b, dir, name, cp, out, stx);
-	generation_put(g);
-	checkpoint_put(cp);
-	return err;
-}
-
-/* Looks up a pending pointer; no earlier one was applied. */
-static int lookup_held(struct tree *t, struct backing *b, struct node *dir, const char *name,
-		       struct node **out, struct statx *stx)
-{
-	struct inode_id dir_id = node_inode(dir);
-	int pin = t->engine->units ? held_pin(t->engine->units, &dir_id, name) : -ENOENT, err;
-
-	if (pin < 0)
+	if (s->as == SHOWN_FILE || s->as == SHOWN_CHECKPOINT) {
+		fd = s->file ? generation_content(s->file)->fd : checkpoint_fd(s->checkpoint);
+		return fd < 0 ? fd : tree_lookup_fd(t, b, dir, at->name, fd, out, stx);
+	}
+	*stx = s->stx;
+	if (s->as == SHOWN_ON_BACKING && enter_known(t, dir, at->name, stx, out))
+		return 0;
+	if (s->as == SHOWN_ON_BACKING)
+		s->pin = backing_pin(b, at->dir, at->name);
+	else if (s->as != SHOWN_POINTER)
 		return -ENOENT;
-	err = backing_stat(b, pin, stx);
-	if (!err)
-		return enter(t, dir, name, stx, pin, false, out);
-	close(pin);
-	return err;
+	err = s->pin < 0 ? s->pin : backing_stat(b, s->pin, stx);
+	return err ? err : enter(t, dir, at->name, stx, take_fd(&s->pin), false, out);
 }
 
 int tree_lookup(struct tree *t, struct backing *b, struct node *dir, const char *name, pid_t pid,
 		struct node **out, struct statx *stx)
 {
-	struct node_fd at;
-	int fd, err = lookup_unpublished(t, b, dir, name, pid, out, stx);
+	struct node_fd nf;
+	struct name_shown s;
+	int lost = tree_fd(t, b, dir, &nf); /* a save in @dir needs no descriptor of it */
+	struct place at = {lost ? lost : nf.fd, node_inode(dir), name};
+	int err = names_look(t->engine->units, b, &at, pid, &s);
 
-	if (err != -ENODATA)
-		return err;
-	if (name_is_reserved(name) && !name_is_kept_in_units(name))
-		return -ENOENT;
-	if (t->engine->units) {
-		struct inode_id id = node_inode(dir);
-
-		if (removals_hide(t->engine->units, &id,
-				  name)) /* unless a pending pointer has it */
-			return lookup_held(t, b, dir, name, out, stx);
-	}
-	err = tree_fd(t, b, dir, &at);
-	if (err)
-		return err;
-	err = backing_stat_at(b, at.fd, name, stx);
-	if (err == -ENOENT)
-		err = lookup_held(t, b, dir, name, out, stx);
-	else if (!err && !enter_known(t, dir, name, stx, out)) {
-		fd = backing_pin(b, at.fd, name);
-		err = fd < 0 ? fd : backing_stat(b, fd, stx);
-		if (!err)
-			err = enter(t, dir, name, stx, take_fd(&fd), false, out);
-		else if (fd >= 0)
-			close(fd);
-	}
-	tree_fd_put(t, &at);
+	if (!err)
+		err = enter_shown(t, b, dir, &at, &s, out, stx);
+	names_put(&s);
+	if (!lost)
+		tree_fd_put(t, &nf);
 	return err;
 }
 
@@ -281,7 +241,7 @@ void tree_destroy(struct tree *t)
 			generation_put(h->generation);
 			close(h->fd);
 			free(h->dents);
-			handle_forget_extra(h);
+			names_list_end(&h->listed);
 			free(h);
 		}
 		free(n->name);

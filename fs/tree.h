@@ -65,13 +65,6 @@ struct node {
 	atomic_int late_error; /* late_call.h: -errno of one that no program was told */
 };
 
-/* A name in a directory that a generation has and the backing may not have. */
-struct dir_extra {
-	char *name;
-	struct inode_id id;
-	mode_t type; /* S_IFMT bits */
-};
-
 struct handle {
 	uint64_t id;	   /* const; by which the kernel knows it */
 	struct list link;  /* tree lock; on node->handles */
@@ -88,9 +81,8 @@ struct handle {
 	char *dents;
 	size_t dents_len, dents_pos;
 	off_t next_off;
-	unsigned unhidden;	 /* removals_unhidden before dents were read */
-	struct dir_extra *extra; /* names that are not on the backing yet, as of the last rewind */
-	size_t nr_extra;
+	struct names_listed
+		listed; /* names that are not on the backing yet, as of the last rewind */
 };
 
 struct tree;
@@ -106,18 +98,8 @@ void node_put(struct tree *t, struct node *n);
 /*
  * Finds or makes the node of @name in @dir, for thread @pid, and pins it. Adds one to its lookup
  * count; returns it referenced, with its attributes, or the backing's -errno. @b says who acts,
- * here and below. The name shows the first of these that applies:
- *
- *   1. a pointer that thread @pid is about to write
- *   2. a file that is being saved under this name, the newest
- *   3. a checkpoint directory that is being saved under it
- *   4. nothing, if ckptfs keeps the name for itself (name_is_reserved); but not of a commit file
- *   5. if the name was removed (removals_hide): a pointer that waits for a commit (held.h), else
- *      nothing
- *   6. what the backing has
- *   7. a pointer that waits for a commit (held.h)
- *
- * Before it fs_look_up lets this node join the saves of other nodes. Listings: op_dir.c.
+ * here and below. engine/names/names.h says what a name shows. Before this call fs_look_up lets
+ * this node join the saves of other nodes.
  */
 int tree_lookup(struct tree *t, struct backing *b, struct node *dir, const char *name, pid_t pid,
 		struct node **out, struct statx *stx);
@@ -196,7 +178,6 @@ struct handle *handle_create(struct tree *t, struct node *n, int fd, int flags);
  * a request that was answered in its server's place, perhaps before the server came to it.
  */
 struct handle *handle_get(struct tree *t, uint64_t id);
-void handle_forget_extra(struct handle *h);
 /* Drops a reference. The last one closes; *close_err is what the backing said then, else 0. */
 void handle_put(struct tree *t, struct handle *h, int *close_err);
 

@@ -95,7 +95,7 @@ static int fd_by_name(struct tree *t, struct backing *b, struct node *n, struct 
 	if (!tree_place(t, n, &dir, name))
 		return -ESTALE;
 	id = node_inode(dir);
-	cp = checkpoints_find(t->engine->units, &id, name);
+	cp = names_checkpoint(t->engine->units, &id, name);
 	*out = (struct node_fd){.checkpoint = cp, .fd = cp ? checkpoint_fd(cp) : -1, .own = !cp};
 	err = !cp ? tree_fd(t, b, dir, &at) : out->fd < 0 ? out->fd : 0;
 	if (!cp && !err) {

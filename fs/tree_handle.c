@@ -45,14 +45,6 @@ struct handle *handle_get(struct tree *t, uint64_t id)
 	return h;
 }
 
-void handle_forget_extra(struct handle *h)
-{
-	while (h->nr_extra)
-		free(h->extra[--h->nr_extra].name);
-	free(h->extra);
-	h->extra = NULL;
-}
-
 void handle_put(struct tree *t, struct handle *h, int *close_err)
 {
 	*close_err = 0;
@@ -71,6 +63,6 @@ void handle_put(struct tree *t, struct handle *h, int *close_err)
 	node_put(t, h->node);
 	lock_finish(&h->dir_lock);
 	free(h->dents);
-	handle_forget_extra(h);
+	names_list_end(&h->listed);
 	free(h);
 }

@@ -37,7 +37,7 @@ struct checkpoint *tree_checkpoint(struct tree *t, struct node *n, const char *n
 		cp = checkpoints_find_inode(t->engine->units, &id);
 		if (!cp && n->parent && n->name && checkpoints_replaced(t->engine->units, &id)) {
 			id = node_inode(n->parent);
-			cp = checkpoints_find(t->engine->units, &id, n->name);
+			cp = names_checkpoint(t->engine->units, &id, n->name);
 		}
 		if (cp || !n->name || !tree_prepend(rel, &at, n->name))
 			break;

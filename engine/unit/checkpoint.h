@@ -126,9 +126,6 @@ void checkpoint_put(struct checkpoint *cp); /* NULL is no harm */
  */
 int checkpoint_fd(struct checkpoint *cp);
 
-/* The checkpoint that a name shows, referenced, or NULL. */
-struct checkpoint *checkpoints_find(struct units *us, const struct inode_id *dir, const char *name);
-
 /*
  * The checkpoint whose staging directory is inode @id, referenced, or NULL; also one that has
  * failed. Cheap when there is none at all. May be called with locks that rank before the units'.

@@ -93,16 +93,17 @@ static int clear_name(struct units *us, struct backing *b, const struct place *a
 						    : -ENOTEMPTY;
 }
 
-int units_clear_dir(struct units *us, struct backing *b, int dir)
+int units_clear_dir(struct units *us, struct backing *b, int dir, const char *name)
 {
 	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
+	__cleanup_fd int pin = backing_pin(b, dir, name);
 	struct inode_id id;
 	struct statx stx;
-	int err = dirwalk_begin(&w, b, dir);
+	int err = pin < 0 ? pin : dirwalk_begin(&w, b, pin);
 
 	if (err)
 		return err;
-	err = backing_stat(b, dir, &stx);
+	err = backing_stat(b, pin, &stx);
 	id = inode_id_of(&stx);
 	/* First look at all entries: a directory with a visible one stays as it is. */
 	if (!err && shows_any(us, &id))
@@ -114,7 +115,7 @@ int units_clear_dir(struct units *us, struct backing *b, int dir)
 		dirwalk_rewind(&w);
 		while (!err && dirwalk_next(&w))
 			if (name_is_reserved(w.name) == trash)
-				err = clear_name(us, b, &(struct place){dir, id, w.name});
+				err = clear_name(us, b, &(struct place){pin, id, w.name});
 	}
 	return err ? err : w.err;
 }

@@ -42,18 +42,8 @@ struct generation *units_find_inode_locked(struct units *us, const struct inode_
 	return g;
 }
 
-struct generation *units_find(struct units *us, const struct inode_id *dir, const char *name)
-{
-	LOCK_SCOPE(&us->lock);
-	struct generation *g = units_find_locked(us, dir, name);
-
-	if (g)
-		g->refs++;
-	return g;
-}
-
-struct generation *units_find_for(struct units *us, const struct inode_id *dir, const char *name,
-				  pid_t pid)
+struct generation *units_find(struct units *us, const struct inode_id *dir, const char *name,
+			      pid_t pid)
 {
 	struct generation *g;
 	LOCK_SCOPE(&us->lock);

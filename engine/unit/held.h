@@ -34,28 +34,6 @@ struct held {
 	uint64_t since_wall_ns; /* since_ns by the wall clock, which other nodes share */
 };
 
-/*
- * @c creates @at as a symbolic link to @target. 1: the link is held. 0: @target names no unit that
- * is still to be committed, and nothing was done. Or -errno.
- */
-int held_link(struct units *us, const struct caller *c, const struct place *at, const char *target);
-
-/*
- * @c renames @from in @from_dir, a file or link on the backing that says @names, to @at. Returns as
- * held_link does; *@id: its inode.
- */
-int held_rename(struct units *us, const struct caller *c, int from_dir, const char *from,
-		const struct place *at, const char *names, struct inode_id *id);
-
-/* @c renames what is held as @from to @at. 0: it is held, or on the backing. -ENOENT: none is. */
-int held_move(struct units *us, const struct caller *c, const struct inode_id *from_id,
-	      const char *from, const struct place *at, struct inode_id *id);
-
-/* A path descriptor of the newest pointer held as @name, or -ENOENT. Cheap when nothing is held. */
-int held_pin(struct units *us, const struct inode_id *dir, const char *name);
-
-/* --- for engine/unit --- */
-
 /* Drops the pointers of that name that came before @since_ns. */
 void held_overtake_locked(struct units *us, const struct target *t, uint64_t since_ns);
 

@@ -16,6 +16,7 @@
 #include "engine/unit/history.h"
 #include "engine/unit/replaced_dirs.h"
 #include "engine/unit/room.h"
+#include "engine/unit/seen.h"
 #include "engine/unit/unit.h"
 #include "engine/unit/wreck.h"
 

@@ -62,10 +62,4 @@ bool pointers_wait_for_locked(const struct units *us, const char *unit);
 bool pointers_will_name_locked(const struct units *us, const struct inode_id *dir,
 			       const char *name);
 
-/*
- * Drops the pending pointers of @name in @dir, since the name was removed or given to something
- * else. Without the lock; waits for one that is being applied. True if the mount showed one.
- */
-bool pointers_drop(struct units *us, const struct inode_id *dir, const char *name);
-
 #endif

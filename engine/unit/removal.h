@@ -20,7 +20,6 @@
 #ifndef ENGINE_UNIT_REMOVAL_H
 #define ENGINE_UNIT_REMOVAL_H
 
-#include "engine/backing/dirwalk.h"
 #include "engine/base/json.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/order.h"
@@ -56,19 +55,6 @@ json_t *removals_to_json(struct units *us, uid_t viewer, bool all);
 
 /* The same for the name @name in @dir. NULL: no removal. */
 json_t *removal_describe(struct units *us, const struct inode_id *dir, const char *name);
-
-/*
- * True if @name in @dir was removed, even if the backing still has it. Cheap when nothing was
- * removed. Call this before looking at the backing: a name that leaves the backing between the two
- * calls is otherwise seen.
- */
-bool removals_hide(struct units *us, const struct inode_id *dir, const char *name);
-
-/* Changes when a name is hidden no more: for callers that look at the backing first (listings). */
-unsigned removals_unhidden(const struct units *us);
-
-/* Moves the walk @w over @dir to the next entry that programs see. False: at the end, or w->err. */
-bool removals_next_seen(struct units *us, const struct inode_id *dir, struct dirwalk *w);
 
 /*
  * Applies the whole removal of @name in @dir at once, because something else gets that name. 0,

@@ -329,7 +329,7 @@ json_t *units_describe(struct units *us, const struct inode_id *dir, const char 
 		       const char *id)
 {
 	char staging[STAGING_MAX];
-	struct generation *g = units_find(us, dir, name);
+	struct generation *g = units_find(us, dir, name, 0);
 	struct checkpoint *cp;
 	const struct ended *e = NULL;
 	json_t *o = NULL;

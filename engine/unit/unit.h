@@ -161,20 +161,8 @@ void generation_put(struct generation *g);
 /* Makes a new staging name from a random id. 0 or -errno. */
 int units_new_id(char staging[STAGING_MAX]);
 
-/* Finds the visible generation of a name, referenced, or NULL. */
-struct generation *units_find(struct units *us, const struct inode_id *dir, const char *name);
-
-/* As units_find, but prefers a pointer that thread @pid is about to open. */
-struct generation *units_find_for(struct units *us, const struct inode_id *dir, const char *name,
-				  pid_t pid);
-
 /* Finds a generation by its inode, in any state. */
 struct generation *units_find_inode(struct units *us, const struct inode_id *id);
-
-/* Calls @add with name, inode and type for each name that units have in @dir. */
-void units_list(struct units *us, const struct inode_id *dir,
-		void (*add)(void *arg, const char *name, const struct inode_id *id, mode_t type),
-		void *arg);
 
 /* --- writers --- */
 
@@ -278,10 +266,38 @@ int units_settle_name(struct units *us, const struct inode_id *dir, const char *
 int units_settle_dir(struct units *us, const struct inode_id *dir);
 
 /*
- * Removes the hidden entries of a directory (a descriptor) that has no others. 0; -ENOTEMPTY: there
- * is another entry, or a process still saves to it.
+ * Removes the hidden entries of the directory @name in @dir, which has no others. 0; -ENOTEMPTY:
+ * there is another entry, or a process still saves to it.
  */
-int units_clear_dir(struct units *us, struct backing *b, int dir);
+int units_clear_dir(struct units *us, struct backing *b, int dir, const char *name);
+
+/* --- names of pending pointers: pointer.h, held.h --- */
+
+/*
+ * @c creates @at as a symbolic link to @target. 1: the link is held. 0: @target names no unit that
+ * is still to be committed, and nothing was done. Or -errno.
+ */
+int held_link(struct units *us, const struct caller *c, const struct place *at, const char *target);
+
+/*
+ * @c renames @from in @from_dir, a file or link on the backing that says @names, to @at. Returns as
+ * held_link does; *@id: its inode.
+ */
+int held_rename(struct units *us, const struct caller *c, int from_dir, const char *from,
+		const struct place *at, const char *names, struct inode_id *id);
+
+/* @c renames what is held as @from to @at. 0: it is held, or on the backing. -ENOENT: none is. */
+int held_move(struct units *us, const struct caller *c, const struct inode_id *from_id,
+	      const char *from, const struct place *at, struct inode_id *id);
+
+/* A path descriptor of the newest pointer held as @name, or -ENOENT. Cheap when nothing is held. */
+int held_pin(struct units *us, const struct inode_id *dir, const char *name);
+
+/*
+ * Drops the pending pointers of @name in @dir, since the name was removed or given to something
+ * else. Waits for one that is being applied. True if the mount showed one.
+ */
+bool pointers_drop(struct units *us, const struct inode_id *dir, const char *name);
 
 /* --- the whole mount --- */
 

@@ -4,7 +4,7 @@
     client/ckptfs_abi.h <- engine/base <- engine/{format,config,metrics,liveness} <- engine/rule
     <- engine/{gen,backing} <- engine/{cache,coord} <- engine/{content,tensors}
     <- engine/{flush,views} <- engine/unit
-    <- engine/capture <- engine/engine.* <- fs/
+    <- engine/{capture,names} <- engine/engine.* <- fs/
     client/{ckptfs_abi,cuda_driver}.h <- client/
 
 A file includes its own directory and what is left of it; two directories of the same rank do not
@@ -34,6 +34,7 @@ RANKS = {
     "engine/flush": 6,
     "engine/unit": 7,
     "engine/capture": 8,
+    "engine/names": 8,
     "engine": 9,
 }
 # Of client/, what the rest of it rests on: these do not know that.

@@ -90,6 +90,7 @@ static int mkdir_once(pid_t pid, const char *path)
 	struct fs *fs = &world.m.fs;
 	struct caller c = caller_of(pid);
 	struct in_checkpoint in = {.checkpoint = NULL};
+	struct inode_id dir;
 	struct entry_name n;
 	struct reached p;
 	mode_t type;
@@ -100,7 +101,8 @@ static int mkdir_once(pid_t pid, const char *path)
 	n = name_at(&p);
 	err = look_up(&p, &type);
 	err = !err ? -EEXIST : err == -ENOENT ? 0 : err;
-	if (!err && route_has_name(fs, p.dir, p.name))
+	dir = node_inode(p.dir);
+	if (!err && names_look_saved(fs->engine->units, &dir, p.name, 0, NULL))
 		err = -EEXIST;
 	if (!err)
 		err = in_checkpoint_enter(fs, &c, p.dir, p.name, (struct change){0}, &in);
@@ -366,7 +368,7 @@ int call_commit(const char *path)
 	if (err)
 		return err;
 	dir = node_inode(p.dir);
-	cp = checkpoints_find(world.m.en.units, &dir, p.name);
+	cp = names_checkpoint(world.m.en.units, &dir, p.name);
 	err = cp ? checkpoint_ask(cp) : -ENOENT;
 	checkpoint_put(cp);
 	place_end(&p);
@@ -375,39 +377,13 @@ int call_commit(const char *path)
 
 /* --- to look --- */
 
-struct names {
-	char name[64][NAME_MAX + 1];
-	bool directory[64];
-	size_t nr;
-};
-
-static void add_name(void *names, const char *name, const struct inode_id *id, mode_t type)
-{
-	struct names *ns = names;
-
-	(void)id;
-	if (ns->nr == ARRAY_SIZE(ns->name))
-		return;
-	ns->directory[ns->nr] = S_ISDIR(type);
-	snprintf(ns->name[ns->nr++], NAME_MAX + 1, "%s", name);
-}
-
-static bool has_name(const struct names *ns, const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < ns->nr; i++)
-		if (!strcmp(ns->name[i], name))
-			return true;
-	return false;
-}
-
 /* Of op_readdir. */
 int call_list(const char *path, void (*add)(void *arg, const char *name, bool directory), void *arg)
 {
 	struct fs *fs = &world.m.fs;
-	static struct names extra;
-	struct inode_id dir;
+	struct units *us = fs->engine->units;
+	struct names_listed l = {0};
+	struct place at;
 	struct node *n;
 	struct statx stx;
 	struct node_fd nf;
@@ -428,15 +404,17 @@ int call_list(const char *path, void (*add)(void *arg, const char *name, bool di
 		tree_fd_put(fs->tree, &nf);
 	}
 	if (!err) {
-		dir = node_inode(n);
-		extra.nr = 0;
-		units_list(fs->engine->units, &dir, add_name, &extra);
-		while (dirwalk_next(&w))
-			if (!name_is_reserved(w.name) && !has_name(&extra, w.name) &&
-			    !removals_hide(fs->engine->units, &dir, w.name))
+		at = (struct place){w.fd, node_inode(n), NULL};
+		names_list(us, &at.id, &l);
+		names_read(us, &l);
+		while (dirwalk_next(&w)) {
+			at.name = w.name;
+			if (names_list_shows(us, &fs->engine->backing, &l, &at))
 				add(arg, w.name, w.type == DT_DIR);
-		for (i = 0; i < extra.nr; i++)
-			add(arg, extra.name[i], extra.directory[i]);
+		}
+		for (i = 0; i < l.nr; i++)
+			add(arg, l.names[i].name, S_ISDIR(l.names[i].type));
+		names_list_end(&l);
 	}
 	forget(n);
 	return err;

@@ -80,6 +80,7 @@ static int mkdir_once(struct proc *who, const char *path)
 	struct fs *fs = &who->m->fs;
 	const struct caller *c = &who->who;
 	struct in_checkpoint in = {.checkpoint = NULL};
+	struct inode_id dir;
 	struct entry_name n;
 	struct reached p;
 	mode_t type;
@@ -90,7 +91,8 @@ static int mkdir_once(struct proc *who, const char *path)
 	n = name_at(&p);
 	err = reached_type(&p, &type);
 	err = !err ? -EEXIST : err == -ENOENT ? 0 : err;
-	if (!err && route_has_name(fs, p.dir, p.name))
+	dir = node_inode(p.dir);
+	if (!err && names_look_saved(fs->engine->units, &dir, p.name, 0, NULL))
 		err = -EEXIST;
 	if (!err)
 		err = in_checkpoint_enter(fs, c, p.dir, p.name, (struct change){0}, &in);

@@ -6,30 +6,8 @@
 
 struct names {
 	char name[64][NAME_MAX + 1];
-	bool directory[64];
 	size_t nr;
 };
-
-static void add_name(void *names, const char *name, const struct inode_id *id, mode_t type)
-{
-	struct names *ns = names;
-
-	(void)id;
-	if (ns->nr == ARRAY_SIZE(ns->name))
-		return;
-	ns->directory[ns->nr] = S_ISDIR(type);
-	snprintf(ns->name[ns->nr++], NAME_MAX + 1, "%s", name);
-}
-
-static bool has_name(const struct names *ns, const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < ns->nr; i++)
-		if (!strcmp(ns->name[i], name))
-			return true;
-	return false;
-}
 
 /* An entry as getdents64 has it. */
 struct entry {
@@ -59,7 +37,8 @@ struct listing {
 	struct node *node;
 	struct inode_id dir;
 	int fd, err;
-	struct names extra, staged;
+	struct names_listed listed;
+	struct names staged;
 	void (*add)(void *arg, const char *name, bool directory);
 	void *arg;
 };
@@ -68,16 +47,18 @@ static void note_staged(void *listing, const struct entry *e)
 {
 	struct listing *l = listing;
 
-	if (e->type == DT_DIR && name_is_reserved(e->name) && strlen(e->name) < STAGING_MAX)
-		add_name(&l->staged, e->name, NULL, S_IFDIR);
+	if (e->type == DT_DIR && name_is_reserved(e->name) && strlen(e->name) < STAGING_MAX &&
+	    l->staged.nr < ARRAY_SIZE(l->staged.name))
+		snprintf(l->staged.name[l->staged.nr++], NAME_MAX + 1, "%s", e->name);
 }
 
 static void show_entry(void *listing, const struct entry *e)
 {
 	struct listing *l = listing;
+	struct engine *en = &l->who->m->en;
+	struct place at = {l->fd, l->dir, e->name};
 
-	if (backing_name_ok(e->name) && !name_is_reserved(e->name) &&
-	    !has_name(&l->extra, e->name) && !removals_hide(l->who->m->en.units, &l->dir, e->name))
+	if (backing_name_ok(e->name) && names_list_shows(en->units, &en->backing, &l->listed, &at))
 		l->add(l->arg, e->name, e->type == DT_DIR);
 }
 
@@ -105,7 +86,7 @@ int node_list(struct proc *who, struct node *n,
 	struct backing *b = &fs->engine->backing;
 	struct node_fd nf;
 	size_t i;
-	int fd, err = tree_fd(fs->tree, b, n, &nf);
+	int err = tree_fd(fs->tree, b, n, &nf);
 
 	if (err)
 		return err;
@@ -115,18 +96,20 @@ int node_list(struct proc *who, struct node *n,
 		err = meet_staged(l);
 		close(l->fd);
 	}
-	fd = backing_reopen(b, nf.fd, O_RDONLY | O_DIRECTORY);
+	l->fd = backing_reopen(b, nf.fd, O_RDONLY | O_DIRECTORY);
 	tree_fd_put(fs->tree, &nf);
-	if (fd < 0 || err) {
-		if (fd >= 0)
-			close(fd);
-		return err ? err : fd;
+	if (l->fd < 0 || err) {
+		if (l->fd >= 0)
+			close(l->fd);
+		return err ? err : l->fd;
 	}
-	units_list(fs->engine->units, &l->dir, add_name, &l->extra);
-	err = each_entry(b, fd, show_entry, l);
-	close(fd);
-	for (i = 0; i < l->extra.nr; i++)
-		add(arg, l->extra.name[i], l->extra.directory[i]);
+	names_list(fs->engine->units, &l->dir, &l->listed);
+	names_read(fs->engine->units, &l->listed);
+	err = each_entry(b, l->fd, show_entry, l);
+	close(l->fd);
+	for (i = 0; i < l->listed.nr; i++)
+		add(arg, l->listed.names[i].name, S_ISDIR(l->listed.names[i].type));
+	names_list_end(&l->listed);
 	return err;
 }
 

@@ -265,7 +265,7 @@ static void before_an_older_one_gets_its_name(void **state)
 	assert_int_equal(file_fill(&file, 5, 3000), 0);
 	assert_int_equal(file_rename(&m, TWO, ONE), 0);
 	assert_int_equal(version_in(&m, ONE), 5);
-	g = units_find(m.en.units, &dir, ONE);
+	g = units_find(m.en.units, &dir, ONE, 0);
 	generation_fail(g, -EIO, "of this test");
 	generation_put(g);
 	assert_int_equal(version_at(m.top, ONE), 4);

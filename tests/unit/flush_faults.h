@@ -216,7 +216,7 @@ static inline int join(struct saver *s)
 static inline ino_t staged_inode(const char *name)
 {
 	struct inode_id dir = node_inode(m.root);
-	struct generation *g = units_find(m.en.units, &dir, name);
+	struct generation *g = units_find(m.en.units, &dir, name, 0);
 	ino_t ino;
 
 	assert_non_null(g);

@@ -15,6 +15,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/wait.h"
 #include "engine/content/digest.h"
+#include "engine/unit/seen.h"
 #include "fs/data.h"
 #include "fs/evidence_name.h"
 #include "fs/fs.h"
@@ -400,7 +401,7 @@ static inline int name_wait(struct mnt *m, const char *path)
 {
 	struct at at = at_begin(m, path);
 	struct inode_id dir = node_inode(at.dir);
-	struct generation *g = units_find(m->en.units, &dir, at.name);
+	struct generation *g = units_find(m->en.units, &dir, at.name, 0);
 	int err = g ? generation_wait(g) : 0;
 
 	generation_put(g);
