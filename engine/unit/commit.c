@@ -347,8 +347,9 @@ void *committer_main(void *units)
 	while (!us->ending) {
 		struct checkpoint *cp = choose_locked(us);
 
-		if (!cp && (missing_work_locked(us) || held_work_locked(us) ||
-			    removals_work_locked(us) || pointers_work_locked(us) || held_ask(us)))
+		if (!cp && (missing_work_locked(us) || held_work_locked(us, false) ||
+			    removals_work_locked(us) || pointers_work_locked(us) ||
+			    held_work_locked(us, true)))
 			continue;
 		if (!cp) {
 			units_wait_for_commits_locked(us);

@@ -9,6 +9,7 @@
 #include "engine/unit/accord.h"
 #include "engine/unit/held.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/pointer.h"
 #include "engine/unit/removal.h"
 
 bool drain_covers_locked(const struct drain *d, const struct process *p, uid_t uid)
@@ -45,12 +46,6 @@ static bool counts(const struct drain *d, uint64_t opened_ns)
 	return !d->since_ns || opened_ns <= d->since_ns;
 }
 
-/* True if it is unknown what a pointer waits for: perhaps a committed unit, or none at all. */
-static bool is_asking(const struct generation *g)
-{
-	return g->asks && g->state == GENERATION_SEALED && !g->overtaken;
-}
-
 /* True if @d must wait for a generation. Hurries all that @d covers. */
 static bool hurry_files_locked(struct units *us, const struct drain *d)
 {
@@ -65,11 +60,13 @@ static bool hurry_files_locked(struct units *us, const struct drain *d)
 		g->hurried = g->hurried || covered;
 		/*
 		 * The job of a pointer is unknown, so every pointer counts. One that need not wait
-		 * is applied in a moment.
+		 * is applied in a moment. One whose target is unknown may name a committed unit.
 		 */
 		any = any || drain_lists_file_locked(d, g) ||
 		      ((covered || g->pointer) && counts(d, g->opened_ns) &&
-		       (generation_is_going_locked(g) || is_asking(g)));
+		       (generation_is_going_locked(g) ||
+			(g->pointer && g->state == GENERATION_SEALED &&
+			 pointer_fate(g) == FATE_LOOK)));
 	}
 	return any;
 }

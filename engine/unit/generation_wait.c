@@ -49,7 +49,7 @@ bool generation_is_going_locked(const struct generation *g)
 {
 	if (g->state != GENERATION_SEALED && !generation_is_held_locked(g))
 		return false;
-	return !g->pointer || pointer_judge(g) != POINTER_WAIT;
+	return !g->pointer || !fate_waits(pointer_fate(g));
 }
 
 int generation_wait(struct generation *g)

@@ -299,15 +299,21 @@ bool held_drop(struct units *us, const struct inode_id *dir, const char *name)
 	return any;
 }
 
+/* Takes @h off the list. The caller has a reference. */
+static void take_off_locked(struct held *h)
+{
+	list_del(&h->link);
+	atomic_fetch_sub(&h->units->nr_held, 1);
+	h->refs--;
+}
+
 void held_let_go_locked(struct held *h, bool applied)
 {
 	struct units *us = h->units;
 
 	busy_end(us, &h->busy, h->busy);
 	if (applied) {
-		list_del(&h->link);
-		atomic_fetch_sub(&us->nr_held, 1);
-		h->refs--; /* the list's; the caller has another */
+		take_off_locked(h);
 		pointer_applied(us, &h->target, &h->id, h->since_ns);
 	}
 	waitq_wake_all(&us->changed);
@@ -382,11 +388,9 @@ int held_apply(struct held *h)
 	return err ? err : backing_sync_dir(&b, h->target.dir);
 }
 
-static enum pointer_fate judge_locked(const struct held *h)
+enum fate held_fate_locked(const struct held *h)
 {
-	if (h->overtaken || h->asks)
-		return h->overtaken ? POINTER_DROP : POINTER_WAIT;
-	return pointer_fate(h->units, h->waits_for, h->since_ns);
+	return pointer_fate_of(h->units, h->waits_for, h->asks, h->overtaken, h->since_ns);
 }
 
 /* True if a written pointer is just getting that name: of two at once the older might come last. */
@@ -419,8 +423,7 @@ bool held_any_due_locked(struct units *us)
 	struct list *l;
 
 	list_for_each (l, &us->held)
-		if (container_of(l, struct held, link)->asks ||
-		    judge_locked(container_of(l, struct held, link)) != POINTER_WAIT)
+		if (held_fate_locked(container_of(l, struct held, link)) != FATE_WAIT)
 			return true;
 	return false;
 }
@@ -435,33 +438,11 @@ static void tell_pointed(struct held *h)
 		checkpoints_note_pointed(us, &h->target.dir_id, h->names, h->target.name);
 }
 
-bool held_ask(struct units *us)
+static void ask_again(struct held *h)
 {
-	uint64_t now = clock_mono_ns();
-	struct held *h = NULL;
-	struct list *l;
-
-	list_for_each (l, &us->held) {
-		struct held *one = container_of(l, struct held, link);
-
-		if (one->asks && !one->busy && !one->overtaken && one->again_ns <= now)
-			h = one;
-	}
-	if (!h)
-		return false;
-	busy_begin(&h->busy, BUSY_ASK);
-	h->refs++;
-	lock_drop(&us->lock);
 	resolve_target(h);
 	if (!h->asks)
 		tell_pointed(h);
-	lock_take(&us->lock);
-	h->again_ns = h->asks ? clock_mono_ns() + ASK_NS : 0;
-	held_let_go_locked(h, false);
-	lock_drop(&us->lock);
-	held_put(h);
-	lock_take(&us->lock);
-	return true;
 }
 
 static bool is_overtaken(struct held *h)
@@ -508,41 +489,51 @@ static void drop(struct held *h)
 		pointer_tell_dropped(us, h->owner.uid, path, h->names, unit);
 }
 
-bool held_work_locked(struct units *us)
+/* One that is due, and its fate: FATE_LOOK if @ask, else neither that nor FATE_WAIT. */
+static struct held *choose_locked(struct units *us, bool ask, enum fate *fate)
 {
-	enum pointer_fate fate = POINTER_WAIT;
 	uint64_t now = clock_mono_ns();
-	struct held *h = NULL;
 	struct list *l;
-	int err;
 
 	list_for_each (l, &us->held) {
-		h = container_of(l, struct held, link);
-		fate = h->busy || h->again_ns > now || is_contended_locked(h) ? POINTER_WAIT
-									      : judge_locked(h);
-		if (fate != POINTER_WAIT)
-			break;
+		struct held *h = container_of(l, struct held, link);
+
+		if (h->busy || h->again_ns > now || is_contended_locked(h))
+			continue;
+		*fate = held_fate_locked(h);
+		if (ask ? *fate == FATE_LOOK : !fate_waits(*fate))
+			return h;
 	}
-	if (fate == POINTER_WAIT)
+	return NULL;
+}
+
+bool held_work_locked(struct units *us, bool ask)
+{
+	uint64_t now = clock_mono_ns();
+	enum fate fate;
+	struct held *h = choose_locked(us, ask, &fate);
+	int err = 0;
+
+	if (!h)
 		return false;
 	busy_begin(&h->busy, BUSY_APPLY);
 	h->refs++;
 	lock_drop(&us->lock);
-	err = fate == POINTER_GO ? held_apply(h) : remove_staged(h);
-	if (!err && fate == POINTER_DROP)
-		drop(h);
-	else if (err)
+	if (ask)
+		ask_again(h);
+	else
+		err = fate == FATE_APPLY ? held_apply(h) : remove_staged(h);
+	if (err)
 		give_up(h, err);
+	else if (fate == FATE_DROP)
+		drop(h);
 	lock_take(&us->lock);
 	h->again_ns = now + AGAIN_NS;
-	if (fate == POINTER_DROP && (!err || h->overtaken)) {
-		list_del(&h->link);
-		atomic_fetch_sub(&us->nr_held, 1);
-		h->refs--;
-		held_let_go_locked(h, false);
-	} else {
-		held_let_go_locked(h, !err);
-	}
+	if (ask)
+		h->again_ns = h->asks ? clock_mono_ns() + ASK_NS : 0;
+	if (fate == FATE_DROP && (!err || h->overtaken))
+		take_off_locked(h);
+	held_let_go_locked(h, fate == FATE_APPLY && !err);
 	lock_drop(&us->lock);
 	held_put(h);
 	lock_take(&us->lock);

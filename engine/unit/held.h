@@ -11,6 +11,7 @@
 #ifndef ENGINE_UNIT_HELD_H
 #define ENGINE_UNIT_HELD_H
 
+#include "engine/gen/fate.h"
 #include "engine/unit/unit.h"
 
 struct held {
@@ -54,14 +55,16 @@ void held_put(struct held *h);
 /* The path of its name, for people. Lock not held. */
 void held_path(struct held *h, char *buf, size_t size);
 
-/* Drops the lock meanwhile. Applies or drops one pointer that is due. False: there is none. */
-bool held_work_locked(struct units *us);
-
-/* The same: resolves one pointer again whose target is unknown. */
-bool held_ask(struct units *us);
+/*
+ * Drops the lock meanwhile. Applies or drops one pointer that is due; with @ask, resolves one again
+ * whose target is unknown. False: there is none.
+ */
+bool held_work_locked(struct units *us, bool ask);
 
 /* True if a thread is busy with a pointer of that name. */
 bool held_is_taken_locked(struct units *us, const struct target *t);
+
+enum fate held_fate_locked(const struct held *h);
 
 /* True if there is one that need not wait, or whose target is unknown. */
 bool held_any_due_locked(struct units *us);

@@ -9,7 +9,6 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
-#include "engine/base/fault.h"
 #include "engine/base/wait.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/held.h"
@@ -220,7 +219,8 @@ static struct generation *next_asking_locked(struct units *us)
 	list_for_each (l, &us->live.sealed) {
 		struct generation *g = container_of(l, struct generation, sealed);
 
-		if (g->asks && !(g->busy & BUSY_ASK) && !g->overtaken && g->again_ns <= now)
+		if (g->pointer && !(g->busy & BUSY_ASK) && g->again_ns <= now &&
+		    pointer_fate(g) == FATE_LOOK)
 			return g;
 	}
 	return NULL;
@@ -281,22 +281,23 @@ static enum generation_state state_of(struct units *us, const char *unit)
 	return e ? e->state : GENERATION_DROPPED;
 }
 
-enum pointer_fate pointer_fate(struct units *us, const char *unit, uint64_t since_ns)
+enum fate pointer_fate_of(struct units *us, const char *unit, bool asks, bool overtaken,
+			  uint64_t since_ns)
 {
-	enum generation_state state = *unit ? state_of(us, unit) : GENERATION_COMMITTED;
+	const struct fate_facts f = {
+		.pointer = true,
+		.awaited = *unit ? state_of(us, unit) : GENERATION_COMMITTED,
+		.late = clock_mono_ns() - since_ns > us->order_ns,
+		.overtaken = overtaken,
+		.unknown = asks,
+	};
 
-	if (state == GENERATION_FAILED || state == GENERATION_DROPPED)
-		return POINTER_DROP;
-	if (state == GENERATION_COMMITTED || FAULT(POINTER_EARLY))
-		return POINTER_GO;
-	return clock_mono_ns() - since_ns > us->order_ns ? POINTER_DROP : POINTER_WAIT;
+	return fate_of(&f);
 }
 
-enum pointer_fate pointer_judge(const struct generation *g)
+enum fate pointer_fate(const struct generation *g)
 {
-	if (g->overtaken || g->asks)
-		return g->overtaken ? POINTER_DROP : POINTER_WAIT;
-	return pointer_fate(g->units, g->waits_for, g->closed_ns);
+	return pointer_fate_of(g->units, g->waits_for, g->asks, g->overtaken, g->closed_ns);
 }
 
 bool pointers_wait_for_locked(const struct units *us, const char *unit)
@@ -318,21 +319,27 @@ bool pointers_wait_for_locked(const struct units *us, const char *unit)
 	return false;
 }
 
-bool pointers_will_name_locked(const struct units *us, const struct inode_id *dir, const char *name)
+static bool will_show(enum fate fate)
+{
+	return fate == FATE_APPLY || fate == FATE_LOOK;
+}
+
+bool pointers_will_name_locked(struct units *us, const struct inode_id *dir, const char *name)
 {
 	const struct list *l;
 
 	list_for_each (l, &us->live.all) {
 		const struct generation *g = container_of(l, struct generation, link);
 
-		if (g->pointer && !g->overtaken && !strcmp(g->said.names, name) &&
-		    same_inode(&g->target.dir_id, dir))
+		if (g->pointer && !strcmp(g->said.names, name) &&
+		    same_inode(&g->target.dir_id, dir) && will_show(pointer_fate(g)))
 			return true;
 	}
 	list_for_each (l, &us->held) {
 		const struct held *h = container_of(l, struct held, link);
 
-		if (!h->overtaken && !strcmp(h->names, name) && same_inode(&h->target.dir_id, dir))
+		if (!strcmp(h->names, name) && same_inode(&h->target.dir_id, dir) &&
+		    will_show(held_fate_locked(h)))
 			return true;
 	}
 	return false;

@@ -12,6 +12,7 @@
 #ifndef ENGINE_UNIT_POINTER_H
 #define ENGINE_UNIT_POINTER_H
 
+#include "engine/gen/fate.h"
 #include "engine/unit/unit.h"
 
 enum pointed { POINTED_NOTHING, POINTED_PENDING, POINTED_FAILED, POINTED_UNKNOWN };
@@ -37,12 +38,14 @@ bool pointers_work_locked(struct units *us);
 /* For people: what a pointer waits for that names @names. */
 void pointer_say_waits(const char *names, bool asks, char *buf, size_t size);
 
-enum pointer_fate { POINTER_GO, POINTER_WAIT, POINTER_DROP };
+enum fate pointer_fate(const struct generation *g);
 
-enum pointer_fate pointer_judge(const struct generation *g);
-
-/* As pointer_judge, for a pointer that has waited for @unit, a staging name, since @since_ns. */
-enum pointer_fate pointer_fate(struct units *us, const char *unit, uint64_t since_ns);
+/*
+ * As pointer_fate, for a pointer that has waited for @unit, a staging name, since @since_ns.
+ * @unit "": it need not wait. FATE_LOOK: its target is to be resolved again.
+ */
+enum fate pointer_fate_of(struct units *us, const char *unit, bool asks, bool overtaken,
+			  uint64_t since_ns);
 
 /* @t has the inode @id, from a pointer written at @since_ns: older pointers are overtaken. */
 void pointer_applied(struct units *us, const struct target *t, const struct inode_id *id,
@@ -58,8 +61,10 @@ void pointer_tell_dropped(struct units *us, uid_t uid, const char *path, const c
 /* True if a pointer in this mount waits for @unit. */
 bool pointers_wait_for_locked(const struct units *us, const char *unit);
 
-/* True if a pending pointer in this mount will name @name beside it, in the directory @dir. */
-bool pointers_will_name_locked(const struct units *us, const struct inode_id *dir,
-			       const char *name);
+/*
+ * True if a pointer in this mount is on its way to name @name beside it, in the directory @dir. One
+ * that waits for the commit of another save of that name does not count.
+ */
+bool pointers_will_name_locked(struct units *us, const struct inode_id *dir, const char *name);
 
 #endif

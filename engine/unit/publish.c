@@ -437,7 +437,7 @@ static void work_on(struct generation *g)
 	int err = 0;
 	{
 		LOCK_SCOPE(&us->lock);
-		dropped = g->pointer && pointer_judge(g) == POINTER_DROP;
+		dropped = g->pointer && pointer_fate(g) == FATE_DROP;
 		needless = g->overtaken || dropped || (g->abandoned && !g->checkpoint) ||
 			   (g->inherited && !g->changed);
 	}
@@ -512,7 +512,7 @@ static struct generation *choose_locked(struct units *us)
 		if (!generation_rests(g) || g->nr_changing || g->again_ns > now)
 			continue;
 		if (g->pointer &&
-		    (pointer_judge(g) == POINTER_WAIT || held_is_taken_locked(us, &g->target)))
+		    (fate_waits(pointer_fate(g)) || held_is_taken_locked(us, &g->target)))
 			continue;
 		/*
 		 * All writers have closed it, but a descriptor is left somewhere (a fork, a dup, a

@@ -102,6 +102,7 @@ void removal_undo_locked(struct units *us, struct removal *r, struct part *part)
 void removal_let_go_locked(struct units *us, struct removal *r, bool done)
 {
 	busy_end(us, &r->busy, BUSY_APPLY);
+	r->looked = false;
 	r->again_ns = clock_mono_ns() + LOOK_AGAIN_NS;
 	if (done)
 		removal_list_remove_locked(us, r);

@@ -115,13 +115,10 @@ bool removals_work_locked(struct units *us);
 
 /*
  * For callers that are short of room. Without the lock. Applies, early, the first waiting removal
- * for which @may returns true. @owner: the user that removed it; @named: a pointer names it. False:
- * there was none.
+ * that needs no further commit. @last_in: instead the first by @uid in that directory, even if it
+ * removes the last committed checkpoint there. False: there was none.
  */
-bool removals_hasten(struct units *us,
-		     bool (*may)(void *arg, const struct unit_place *u, const struct caller *owner,
-				 bool named),
-		     void *arg);
+bool removals_hasten(struct units *us, uid_t uid, const struct inode_id *last_in);
 
 /* Lock held. True if @d covers a partial removal that is still to become a change. */
 struct drain;

@@ -14,12 +14,9 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/base/clock.h"
 #include "engine/base/lock.h"
 #include "engine/base/log.h"
-#include "engine/unit/pointer.h"
 #include "engine/unit/removal_impl.h"
-#include "engine/unit/room.h"
 #include "engine/unit/trash.h"
 
 static bool is_it(void *removal, int pin, const struct statx *stx)
@@ -43,8 +40,7 @@ int removal_change(struct units *us, const struct removal *r)
 	return err;
 }
 
-/* (O7) Moves what @r removed to trash, unless something else has the name by now. */
-static int apply(struct units *us, struct removal *r)
+int removal_apply(struct units *us, struct removal *r)
 {
 	const struct caller *owner = &removal_last_part(r)->owner;
 	struct backing b = backing_for(us->contents->backing, owner);
@@ -59,21 +55,28 @@ static int apply(struct units *us, struct removal *r)
 	return err < 0 ? err : 0;
 }
 
-int removal_apply_one_due(struct units *us, struct removal *r)
+/* Looks at the backing, and applies @r if that is its fate. True: done. */
+static bool apply_if_due(struct units *us, struct removal *r, bool hurry)
 {
-	struct backing b = backing_for(us->contents->backing, &removal_last_part(r)->owner);
-	bool minds = !r->replaced && clock_mono_ns() - r->since_ns < us->order_ns, named;
+	enum fate fate;
+
+	removal_look(us, r);
 	{
 		LOCK_SCOPE(&us->lock);
-		/* Before the look at the backing, which shows what arrives in between. */
-		named = minds && pointers_will_name_locked(us, &r->dir_id, r->name);
+		fate = removal_fate_locked(us, r, hurry);
 	}
-	named = named || (minds && order_is_named(&b, us->rules, r->dir, r->name, NULL));
+	return fate == FATE_APPLY && !removal_apply(us, r);
+}
+
+/* The caller was busy with @r. */
+static void let_go(struct units *us, struct removal *r, bool done)
+{
 	{
 		LOCK_SCOPE(&us->lock);
-		r->named = named;
+		removal_let_go_locked(us, r, done);
 	}
-	return named ? -EAGAIN : apply(us, r);
+	if (done)
+		removal_destroy(r);
 }
 
 bool removal_is_being_replaced_locked(struct units *us, const struct removal *r)
@@ -108,13 +111,8 @@ int removal_make_way(struct units *us, const struct inode_id *dir, const char *n
 			return err;
 		busy_begin(&r->busy, BUSY_APPLY);
 	}
-	err = apply(us, r);
-	{
-		LOCK_SCOPE(&us->lock);
-		removal_let_go_locked(us, r, !err);
-	}
-	if (!err)
-		removal_destroy(r);
+	err = removal_apply(us, r);
+	let_go(us, r, !err);
 	return err;
 }
 
@@ -171,7 +169,6 @@ bool removal_is_applied_locked(struct units *us, const struct inode_id *dir, con
 void removal_apply_due(struct units *us, const struct inode_id *dir, const char *name)
 {
 	struct removal *r;
-	int err;
 	{
 		LOCK_SCOPE(&us->lock);
 		/* The caller then drops the record by which a crash would redo the removal. */
@@ -182,13 +179,7 @@ void removal_apply_due(struct units *us, const struct inode_id *dir, const char 
 			return; /* removal_make_way has applied it, or will */
 		busy_begin(&r->busy, BUSY_APPLY);
 	}
-	err = removal_apply_one_due(us, r);
-	{
-		LOCK_SCOPE(&us->lock);
-		removal_let_go_locked(us, r, !err);
-	}
-	if (!err)
-		removal_destroy(r);
+	let_go(us, r, apply_if_due(us, r, false));
 }
 
 static struct removal *take_next_locked(struct units *us, unsigned round)
@@ -208,12 +199,8 @@ static struct removal *take_next_locked(struct units *us, unsigned round)
 	return NULL;
 }
 
-bool removals_hasten(struct units *us,
-		     bool (*may)(void *arg, const struct unit_place *u, const struct caller *owner,
-				 bool named),
-		     void *arg)
+bool removals_hasten(struct units *us, uid_t uid, const struct inode_id *last_in)
 {
-	struct unit_place u;
 	struct removal *r;
 	bool done = false;
 	unsigned round;
@@ -227,34 +214,26 @@ bool removals_hasten(struct units *us,
 			r = take_next_locked(us, round);
 		}
 		if (!r)
-			return false;
-		const struct caller *owner = &removal_last_part(r)->owner;
-		struct backing b = backing_for(us->contents->backing, owner);
-
-		u = removal_place_of(r);
-		done = may(arg, &u, owner, order_is_named(&b, us->rules, r->dir, r->name, NULL)) &&
-		       !apply(us, r);
-		LOCK_SCOPE(&us->lock);
-		removal_let_go_locked(us, r, done);
+			break;
+		if (!last_in)
+			done = apply_if_due(us, r, true);
+		else if (removal_last_part(r)->owner.uid == uid && same_inode(last_in, &r->dir_id))
+			done = !removal_apply(us, r);
+		if (done)
+			log_info("'%s', which was removed, has left the backing before a newer one "
+				 "was committed: there was no room",
+				 r->name);
+		let_go(us, r, done);
 	}
-	log_info("'%s', which was removed, has left the backing before a newer one was committed: "
-		 "there was no room",
-		 r->name);
-	removal_destroy(r);
-	return true;
+	return done;
 }
 
 void removals_finish(struct units *us)
 {
 	while (!list_empty(&us->removals)) {
 		struct removal *r = container_of(us->removals.next, struct removal, link);
-		const struct unit_place u = removal_place_of(r);
-		bool gone;
 
-		gone = r->whole &&
-		       (r->due || unit_has_newer(us, &removal_last_part(r)->owner, &u)) &&
-		       !removal_apply_one_due(us, r);
-		if (!gone)
+		if (!r->whole || !apply_if_due(us, r, true))
 			log_info("'%s' was removed in the mount, and is kept on the backing: no "
 				 "newer checkpoint was committed beside it, or a pointer names it",
 				 r->name);

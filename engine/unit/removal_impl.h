@@ -13,6 +13,7 @@
 #ifndef ENGINE_UNIT_REMOVAL_IMPL_H
 #define ENGINE_UNIT_REMOVAL_IMPL_H
 
+#include "engine/gen/fate.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/removal.h"
 
@@ -36,8 +37,10 @@ struct removal {
 	bool emptied;  /* no file is left in it, and it waits as if it were whole */
 	bool due;      /* a newer checkpoint was committed */
 	bool replaced; /* ... and has its name */
-	bool named;    /* ... but a pointer named it at the last look */
 	bool left;     /* the remover has ended, and nothing newer was there then */
+	bool looked;   /* the thread that is busy with it has looked at the backing */
+	bool newer;    /* at the last look: a newer checkpoint was there */
+	bool named;    /* ... a pointer named it */
 	unsigned busy; /* BUSY_APPLY: a thread works on it */
 	uint64_t since_ns, changed_ns, again_ns;
 	unsigned looked_at; /* round of removals_hasten that looked at it last */
@@ -65,6 +68,9 @@ void removal_undo_locked(struct units *us, struct removal *r, struct part *part)
 /* The caller stops being busy with @r; @done: takes it off the list. */
 void removal_let_go_locked(struct units *us, struct removal *r, bool done);
 
+/* @hurry: no commit is waited for any more, as if the remover had ended. */
+enum fate removal_fate_locked(struct units *us, const struct removal *r, bool hurry);
+
 /* True if @cp is a checkpoint directory of the same job and in the same directory. */
 bool removal_is_for_locked(const struct removal *r, const struct checkpoint *cp);
 
@@ -76,7 +82,10 @@ bool removal_is_being_replaced_locked(struct units *us, const struct removal *r)
 /* Begins a change that replaces the checkpoint by what is left of it. */
 int removal_change(struct units *us, const struct removal *r);
 
-/* Applies a removal that is due. -EAGAIN: a pointer names it, before order_timeout_s has passed. */
-int removal_apply_one_due(struct units *us, struct removal *r);
+/* Looks for what FATE_LOOK asks for. */
+void removal_look(struct units *us, struct removal *r);
+
+/* (O7) Moves what @r removed to trash, unless something else has the name by now. 0 or -errno. */
+int removal_apply(struct units *us, struct removal *r);
 
 #endif

@@ -12,13 +12,11 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
-#include "engine/base/fault.h"
 #include "engine/base/lock.h"
 #include "engine/unit/drain.h"
+#include "engine/unit/pointer.h"
 #include "engine/unit/removal_impl.h"
 #include "engine/unit/room.h"
-
-enum fate { WAIT, APPLY, LOOK, CHANGE, UNDO };
 
 /*
  * True if the remover died. A person's `rm` that exits with an error has reported what it could not
@@ -126,44 +124,47 @@ static bool is_drained_locked(const struct units *us, const struct removal *r)
 								removal_last_part(r)->owner.uid);
 }
 
-static enum fate judge_locked(struct units *us, const struct removal *r, uint64_t now)
+enum fate removal_fate_locked(struct units *us, const struct removal *r, bool hurry)
 {
+	uint64_t now = clock_mono_ns();
 	struct writer_end end;
+	const struct fate_facts f = {
+		.awaited = r->due		       ? GENERATION_COMMITTED
+			   : is_given_up_locked(us, r) ? GENERATION_FAILED
+						       : GENERATION_OPEN,
+		.late = now - r->since_ns > us->order_ns,
+		.in_part = !r->whole && !r->emptied,
+		.cut_short = !r->whole && cut_short_locked(r),
+		.quiet = now - r->changed_ns > us->quiet_ns || is_drained_locked(us, r),
+		.ended =
+			hurry || (!r->left && process_is_gone(removal_last_part(r)->process, &end)),
+		.looked = r->looked,
+		.newer = r->newer,
+		.named = r->named,
+	};
 
-	if (!r->busy && !r->whole && cut_short_locked(r))
-		return UNDO;
-	if (r->busy || r->again_ns > now || removal_is_being_replaced_locked(us, r))
-		return WAIT;
-	if (!r->whole && !r->emptied) /* the program wanted to remove a part only */
-		return now - r->changed_ns > us->quiet_ns || is_drained_locked(us, r) ? CHANGE
-										      : WAIT;
-	if (r->due || FAULT(REMOVAL_EARLY))
-		return APPLY;
-	if (now - r->since_ns > us->order_ns ||
-	    (!r->left && process_is_gone(removal_last_part(r)->process, &end)) ||
-	    is_given_up_locked(us, r))
-		return LOOK;
-	return WAIT;
+	return fate_of(&f);
 }
 
-/*
- * After the remover has ended, or order_timeout_s has passed, no further commit may come: an
- * existing newer checkpoint suffices. *@kept: there is none, and the time is over or the job has
- * failed.
- */
-static int apply_if_newer(struct units *us, struct removal *r, bool *kept)
+void removal_look(struct units *us, struct removal *r)
 {
+	const struct caller *owner = &removal_last_part(r)->owner;
+	struct backing b = backing_for(us->contents->backing, owner);
 	const struct unit_place u = removal_place_of(r);
-
-	if (unit_has_newer(us, &removal_last_part(r)->owner, &u))
-		return removal_apply_one_due(us, r);
-	r->left = true;
+	bool minds, named, newer;
 	{
 		LOCK_SCOPE(&us->lock);
-		*kept = !r->due &&
-			(clock_mono_ns() - r->since_ns > us->order_ns || is_given_up_locked(us, r));
+		newer = r->due;
+		minds = !r->replaced && clock_mono_ns() - r->since_ns <= us->order_ns;
+		/* Before the look at the backing, which shows what arrives in between. */
+		named = minds && pointers_will_name_locked(us, &r->dir_id, r->name);
 	}
-	return *kept ? 0 : -EAGAIN;
+	newer = newer || unit_has_newer(us, owner, &u);
+	named = named || (minds && order_is_named(&b, us->rules, r->dir, r->name, NULL));
+	LOCK_SCOPE(&us->lock);
+	r->looked = true;
+	r->newer = newer;
+	r->named = named;
 }
 
 /*
@@ -224,57 +225,80 @@ static void tell_undone(struct units *us, const struct part *part, const char *p
 	failures_add(us->failures, part->owner.uid, "removal", path, ECANCELED, text);
 }
 
-bool removals_work_locked(struct units *us)
+/* One that is due, and its fate. */
+static struct removal *choose_locked(struct units *us, enum fate *fate)
 {
 	uint64_t now = clock_mono_ns();
-	struct removal *r = NULL;
-	struct part *part = NULL;
-	enum fate fate = WAIT;
-	char path[PATH_MAX];
-	bool kept = false, emptied = false;
 	struct list *l;
-	int err = 0;
 
 	list_for_each (l, &us->removals) {
-		r = container_of(l, struct removal, link);
-		fate = judge_locked(us, r, now);
-		if (fate != WAIT)
-			break;
+		struct removal *r = container_of(l, struct removal, link);
+
+		if (r->busy || r->again_ns > now || removal_is_being_replaced_locked(us, r))
+			continue;
+		*fate = removal_fate_locked(us, r, false);
+		if (*fate != FATE_WAIT)
+			return r;
 	}
-	if (fate == WAIT)
+	return NULL;
+}
+
+static enum fate look(struct units *us, struct removal *r)
+{
+	removal_look(us, r);
+	LOCK_SCOPE(&us->lock);
+	r->left = !r->newer;
+	return removal_fate_locked(us, r, false);
+}
+
+/* Does what @fate says on the backing. True: @r is done. */
+static bool act(struct units *us, struct removal *r, enum fate fate)
+{
+	if (fate == FATE_APPLY)
+		return !removal_apply(us, r);
+	if (fate != FATE_CHANGE)
+		return false;
+	if (!is_emptied(us, r))
+		return !removal_change(us, r);
+	LOCK_SCOPE(&us->lock);
+	r->emptied = true;
+	return false;
+}
+
+bool removals_work_locked(struct units *us)
+{
+	struct part *part = NULL;
+	enum fate fate = FATE_WAIT;
+	struct removal *r = choose_locked(us, &fate);
+	bool done, kept = false;
+	char path[PATH_MAX];
+
+	if (!r)
 		return false;
 	busy_begin(&r->busy, BUSY_APPLY);
-	part = removal_last_part(r);
 	lock_drop(&us->lock);
 	units_path(us, &r->dir_id, r->name, path, sizeof(path));
-	if (fate == APPLY)
-		err = removal_apply_one_due(us, r);
-	else if (fate == LOOK)
-		err = apply_if_newer(us, r, &kept);
-	else if (fate == CHANGE && is_emptied(us, r))
-		emptied = true;
-	else if (fate == CHANGE)
-		err = removal_change(us, r);
+	if (fate == FATE_LOOK)
+		fate = look(us, r);
+	done = act(us, r, fate);
 	lock_take(&us->lock);
-	if (kept && r->due) { /* a newer checkpoint was committed just now */
-		kept = false;
-		err = -EAGAIN;
-	}
-	part = kept ? part : fate == UNDO ? cut_short_locked(r) : NULL;
-	if (part)
+	/* Perhaps a newer checkpoint was committed just now. */
+	if (fate == FATE_DROP && removal_fate_locked(us, r, false) == FATE_DROP) {
+		part = r->whole ? NULL : cut_short_locked(r);
+		kept = !part;
+		part = part ? part : removal_last_part(r);
 		removal_undo_locked(us, r, part);
-	r->emptied = r->emptied || emptied;
-	if (emptied || (part && !list_empty(&r->parts)))
-		err = -EAGAIN;
-	removal_let_go_locked(us, r, !err);
-	if (!part && err)
+		done = list_empty(&r->parts);
+	}
+	removal_let_go_locked(us, r, done);
+	if (!part && !done)
 		return true;
 	lock_drop(&us->lock);
 	if (part) {
 		tell_undone(us, part, path, kept);
 		removal_destroy_part(part);
 	}
-	if (!err)
+	if (done)
 		removal_destroy(r);
 	lock_take(&us->lock);
 	return true;

@@ -48,7 +48,7 @@ static void missing_locked(const struct generation *g, uint64_t dirty, uint64_t 
 	else if (g->state == GENERATION_OPEN)
 		snprintf(buf, size, "no end seen yet: it is open for writing (%u descriptors)",
 			 g->nr_handles);
-	else if ((*g->waits_for || g->asks) && pointer_judge(g) == POINTER_WAIT)
+	else if ((*g->waits_for || g->asks) && fate_waits(pointer_fate(g)))
 		pointer_say_waits(g->names, g->asks, buf, size);
 	else if (g->state == GENERATION_SEALED && !dirty && g->nr_handles)
 		snprintf(buf, size,

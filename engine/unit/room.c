@@ -140,11 +140,6 @@ int room_await(struct units *us, const struct caller *c, const struct inode_id *
 
 /* --- the steps --- */
 
-struct search {
-	struct units *us;
-	const struct want *want; /* NULL: removals by any user */
-};
-
 struct commit_source {
 	struct backing *b;
 	int fd;
@@ -273,23 +268,11 @@ bool unit_has_newer(struct units *us, const struct caller *owner, const struct u
 	return has;
 }
 
-static bool may_go(void *search, const struct unit_place *u, const struct caller *owner, bool named)
-{
-	const struct search *s = search;
-
-	if (s->want)
-		return s->want->uid == owner->uid && same_inode(&s->want->dir, &u->dir_id);
-	return !named && unit_has_newer(s->us, owner, u);
-}
-
 static bool free_some(struct units *us, const struct want *w)
 {
-	struct search s = {.us = us};
-
-	if (wrecks_clear(us) || removals_hasten(us, may_go, &s))
+	if (wrecks_clear(us) || removals_hasten(us, w->uid, NULL))
 		return true;
-	s.want = w;
-	return us->room.delete_last && removals_hasten(us, may_go, &s);
+	return us->room.delete_last && removals_hasten(us, w->uid, &w->dir);
 }
 
 bool room_is_wanted(struct units *us)

@@ -109,8 +109,7 @@ static bool is_busy(struct units *us)
 
 		g->hurried = true;
 		if (generation_is_held_locked(g) ||
-		    (g->state == GENERATION_SEALED &&
-		     !(g->pointer && pointer_judge(g) == POINTER_WAIT)))
+		    (g->state == GENERATION_SEALED && !(g->pointer && fate_waits(pointer_fate(g)))))
 			return true;
 	}
 	return held_any_due_locked(us);

@@ -2,6 +2,7 @@
 /* Removals of a part of a committed checkpoint, and what else happens meanwhile. */
 #include "tests/unit/one_checkpoint.h"
 
+#include "engine/unit/pointer.h"
 #include "engine/unit/removal.h"
 
 static int setup(void **state)
@@ -126,6 +127,56 @@ static void a_failure_is_told_to_a_program(void **state)
 	assert_int_equal(dir_make(&m, "step-3"), 0);
 }
 
+static void remove_unit(void)
+{
+	assert_int_equal(file_unlink(&m, UNIT "/" PART), 0);
+	assert_int_equal(file_unlink(&m, UNIT "/.metadata"), 0);
+	assert_int_equal(dir_remove(&m, UNIT), 0);
+}
+
+static bool will_be_named(void)
+{
+	struct inode_id dir = node_inode(m.root);
+	LOCK_SCOPE(&m.en.units->lock);
+
+	return pointers_will_name_locked(m.en.units, &dir, UNIT);
+}
+
+/* Not even where room is short. */
+static void what_a_pointer_is_about_to_name_stays(void **state)
+{
+	struct file pointer;
+
+	(void)state;
+	assert_int_equal(make_checkpoint("step-2", 4), 0);
+	assert_int_equal(checkpoint_wait(&m, "step-2"), 0);
+	faults_freeze(f, CALL_SYNC);
+	assert_int_equal(file_open(&m, &pointer, "latest", O_WRONLY | O_TRUNC), 0);
+	assert_int_equal(file_write(&pointer, UNIT, strlen(UNIT), 0), strlen(UNIT));
+	assert_int_equal(file_close(&pointer), 0);
+	remove_unit();
+	assert_true(will_be_named());
+	assert_false(removals_hasten(m.en.units, m.user.uid, NULL));
+	assert_int_equal(version_at(m.top, UNIT "/" PART), 3);
+	faults_thaw(f);
+}
+
+/* That pointer comes after the next of its name, which takes its place. */
+static void what_a_pointer_to_the_next_of_its_name_names_goes(void **state)
+{
+	(void)state;
+	assert_int_equal(make_checkpoint("step-2", 4), 0);
+	assert_int_equal(checkpoint_wait(&m, "step-2"), 0);
+	remove_unit();
+	assert_int_equal(dir_make(&m, UNIT), 0);
+	assert_int_equal(save(&m, UNIT "/" PART, 5, 5000, false), 0);
+	assert_int_equal(link_make(&m, UNIT, "latest"), 0);
+	assert_int_equal(faccessat(m.top, "latest", F_OK, AT_SYMLINK_NOFOLLOW), -1);
+	assert_false(will_be_named());
+	assert_true(removals_hasten(m.en.units, m.user.uid, NULL));
+	assert_int_equal(version_at(m.top, UNIT "/" PART), ABSENT);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -135,6 +186,10 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(who_removes_changes, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_failure_is_told_to_a_program, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_a_pointer_is_about_to_name_stays, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(what_a_pointer_to_the_next_of_its_name_names_goes,
+						setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
