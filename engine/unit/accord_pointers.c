@@ -28,59 +28,60 @@
 #include "engine/unit/removal.h"
 #include "engine/unit/reserved_names.h"
 
-static bool waits_here(const struct checkpoint *cp, const struct target *t, const char *waits_for)
-{
-	return !strcmp(waits_for, cp->staging) && same_inode(&t->dir_id, &cp->target.dir_id);
-}
-
 /* --- the root --- */
 
-/* Pointers that wait for a commit; referenced. */
-struct waiting {
-	struct generation *written[LEFT_POINTERS_MAX];
-	struct held *held[LEFT_POINTERS_MAX];
-	size_t nr_written, nr_held;
-};
-
-static bool is_whole_locked(const struct checkpoint *cp, const struct generation *g)
+/* True if no thread changes or applies @p, which waits for the commit of @cp. */
+static bool is_whole_locked(const struct checkpoint *cp, const struct pending *p)
 {
-	return g->pointer && generation_rests_in(g, GENERATION_SEALED) && !g->overtaken &&
-	       !g->abandoned && !g->nr_changing && waits_here(cp, &g->target, g->waits_for);
+	const struct generation *g = p->written;
+
+	return (g ? generation_rests_in(g, GENERATION_SEALED) && !g->overtaken && !g->abandoned &&
+				!g->nr_changing
+		  : !p->held->busy) &&
+	       !strcmp(p->waits_for, cp->staging) &&
+	       same_inode(&p->target->dir_id, &cp->target.dir_id);
 }
 
-static void find_waiting_locked(const struct checkpoint *cp, struct waiting *w)
+static ssize_t read_written(struct generation *g, char text[LEFT_POINTER_TEXT + 1])
 {
-	struct list *l;
-
-	list_for_each (l, &cp->units->live.all) {
-		struct generation *g = container_of(l, struct generation, link);
-
-		if (w->nr_written < LEFT_POINTERS_MAX && is_whole_locked(cp, g)) {
-			g->refs++;
-			w->written[w->nr_written++] = g;
-		}
-	}
-	list_for_each (l, &cp->units->held) {
-		struct held *h = container_of(l, struct held, link);
-
-		if (w->nr_held < LEFT_POINTERS_MAX && !h->busy && !h->overtaken &&
-		    waits_here(cp, &h->target, h->waits_for)) {
-			h->refs++;
-			w->held[w->nr_held++] = h;
-		}
-	}
+	if (content_size(g->content) > LEFT_POINTER_TEXT)
+		return -EFBIG;
+	return content_source_read(g->content, text, LEFT_POINTER_TEXT, 0);
 }
 
-/* Adds the pointer that is staged as @staging, whose content is the @len bytes of @text. */
-static void add_pointer(struct checkpoint *cp, json_t *list, const char *name, const char *staging,
-			char text[LEFT_POINTER_TEXT + 1], ssize_t len, uint64_t written_ns)
+static ssize_t read_held(struct backing *b, struct held *h, char text[LEFT_POINTER_TEXT + 1])
+{
+	__cleanup_fd int fd = S_ISLNK(h->type) ? -1 : backing_reopen(b, h->pin, O_RDONLY);
+
+	if (S_ISLNK(h->type))
+		return backing_readlink(b, h->pin, text, LEFT_POINTER_TEXT + 1);
+	return fd < 0 ? fd : backing_read(b, fd, text, LEFT_POINTER_TEXT + 1, 0);
+}
+
+/* Adds @p, with its content. */
+static void add_pointer(struct checkpoint *cp, json_t *list, const struct pending *p)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+	struct generation *g = p->written;
+	uint64_t written_ns = g ? publish_written_ns(g) : p->held->since_wall_ns, closed_ns;
+	char text[LEFT_POINTER_TEXT + 1], name[NAME_MAX + 1];
 	struct statx stx;
+	ssize_t len;
 	json_t *o;
-
-	if (len <= 0 || len > LEFT_POINTER_TEXT || memchr(text, '\0', (size_t)len) ||
-	    backing_stat_at(&b, cp->target.dir, staging, &stx) || stx.stx_uid != cp->owner.uid)
+	bool whole;
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		closed_ns = g ? g->closed_ns : 0;
+	}
+	len = g ? read_written(g, text) : read_held(&b, p->held, text);
+	{
+		LOCK_SCOPE(&cp->units->lock);
+		/* Perhaps a process wrote to it during the read. */
+		whole = !g || (is_whole_locked(cp, p) && g->closed_ns == closed_ns);
+		memcpy(name, p->target->name, sizeof(name));
+	}
+	if (!whole || len <= 0 || len > LEFT_POINTER_TEXT || memchr(text, '\0', (size_t)len) ||
+	    backing_stat_at(&b, cp->target.dir, p->staging, &stx) || stx.stx_uid != cp->owner.uid)
 		return;
 	text[len] = '\0';
 	o = json_pack("{s:b, s:i, s:I}", "link", S_ISLNK(stx.stx_mode), "mode", stx.stx_mode & 0777,
@@ -91,59 +92,23 @@ static void add_pointer(struct checkpoint *cp, json_t *list, const char *name, c
 	json_decref(o);
 }
 
-static void add_written(struct checkpoint *cp, json_t *list, struct generation *g)
-{
-	char text[LEFT_POINTER_TEXT + 1], name[NAME_MAX + 1];
-	uint64_t written_ns = publish_written_ns(g), closed_ns;
-	ssize_t len;
-	bool whole;
-	{
-		LOCK_SCOPE(&cp->units->lock);
-		closed_ns = g->closed_ns;
-	}
-	len = content_size(g->content) <= LEFT_POINTER_TEXT
-		      ? content_source_read(g->content, text, LEFT_POINTER_TEXT, 0)
-		      : -EFBIG;
-	{
-		LOCK_SCOPE(&cp->units->lock);
-		whole = is_whole_locked(cp, g) && g->closed_ns == closed_ns;
-		memcpy(name, g->target.name, sizeof(name));
-	}
-	if (whole) /* no process wrote to it during the read */
-		add_pointer(cp, list, name, g->staging, text, len, written_ns);
-}
-
-static void add_held(struct checkpoint *cp, json_t *list, struct held *h)
-{
-	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
-	char text[LEFT_POINTER_TEXT + 1], name[NAME_MAX + 1];
-	__cleanup_fd int fd = S_ISLNK(h->type) ? -1 : backing_reopen(&b, h->pin, O_RDONLY);
-	ssize_t len = S_ISLNK(h->type) ? backing_readlink(&b, h->pin, text, sizeof(text))
-		      : fd < 0	       ? fd
-				       : backing_read(&b, fd, text, sizeof(text), 0);
-	{
-		LOCK_SCOPE(&cp->units->lock);
-		memcpy(name, h->target.name, sizeof(name));
-	}
-	add_pointer(cp, list, name, h->staging, text, len, h->since_wall_ns);
-}
-
 json_t *accord_waiting_pointers(struct checkpoint *cp, struct order *order)
 {
-	struct waiting w = {0};
+	struct pending waiting[LEFT_POINTERS_MAX], p = {0};
 	json_t *list = json_array(), *o;
-	size_t i;
+	size_t i, nr = 0;
 	{
 		LOCK_SCOPE(&cp->units->lock);
-		find_waiting_locked(cp, &w);
+		while (nr < LEFT_POINTERS_MAX && pending_next_locked(cp->units, &p)) {
+			if (!is_whole_locked(cp, &p))
+				continue;
+			pending_get_locked(&p);
+			waiting[nr++] = p;
+		}
 	}
-	for (i = 0; i < w.nr_written; i++) {
-		add_written(cp, list, w.written[i]);
-		generation_put(w.written[i]);
-	}
-	for (i = 0; i < w.nr_held; i++) {
-		add_held(cp, list, w.held[i]);
-		held_put(w.held[i]);
+	for (i = 0; i < nr; i++) {
+		add_pointer(cp, list, &waiting[i]);
+		pending_put(&waiting[i]);
 	}
 	/* Once these are applied, what they name now does not count. */
 	json_array_foreach (list, i, o)

@@ -42,77 +42,56 @@ bool following_rests_locked(struct checkpoint *cp)
 	return true;
 }
 
-/* Of two pointers of one name only the later one counts. */
-static void replace_older_locked(struct following *f, const char *name)
+/* True if no thread changes or applies it. */
+static bool rests(const struct pending *p)
 {
-	size_t i;
+	const struct generation *g = p->written;
 
-	for (i = 0; i < f->nr_written; i++)
-		if (!strcmp(f->written[i]->target.name, name)) {
-			generation_set_state(f->written[i], GENERATION_SEALED);
-			f->written[i]->overtaken = true;
-			f->written[i]->refs--; /* the list has one */
-			f->written[i] = f->written[--f->nr_written];
-			return;
-		}
+	return g ? generation_rests_in(g, GENERATION_SEALED) && !g->abandoned &&
+			       !(g->inherited && !g->changed)
+		 : !p->held->busy;
 }
 
-static void take_written(struct checkpoint *cp, struct following *f)
+/* Of two pointers of one name only the later one counts. False: that is not @p. */
+static bool overtakes_locked(struct following *f, const struct pending *p)
 {
-	struct list *l;
+	struct pending *old = f->taken, *end = f->taken + f->nr;
 
-	list_for_each (l, &cp->units->live.all) {
-		struct generation *g = container_of(l, struct generation, link);
-
-		if (!g->pointer || !generation_rests_in(g, GENERATION_SEALED) || g->overtaken ||
-		    g->abandoned || (g->inherited && !g->changed) ||
-		    strcmp(g->waits_for, cp->staging) || !is_beside_locked(&g->target, cp))
-			continue;
-		replace_older_locked(f, g->target.name);
-		if (f->nr_written == ORDER_MAX)
-			return;
-		generation_set_state(g, GENERATION_TAKEN);
-		g->refs++;
-		f->written[f->nr_written++] = g;
+	while (old < end && strcmp(old->target->name, p->target->name))
+		old++;
+	if (old == end)
+		return true;
+	if (p->held && old->since_ns > p->since_ns)
+		return false;
+	if (old->written) {
+		generation_set_state(old->written, GENERATION_SEALED);
+		old->written->overtaken = true;
+		old->written->refs--; /* the list has one */
+	} else {
+		busy_end(old->held->units, &old->held->busy, BUSY_APPLY);
+		old->held->overtaken = true;
+		old->held->refs--;
 	}
+	*old = f->taken[--f->nr];
+	return true;
 }
 
-/* True if a pointer of that name was written after @h came. One that came before is dropped. */
-static bool is_overtaken_locked(struct following *f, struct held *h)
+static void take_locked(struct checkpoint *cp, struct following *f)
 {
-	size_t i;
+	struct pending p = {0};
 
-	for (i = 0; i < f->nr_written; i++)
-		if (!strcmp(f->written[i]->target.name, h->target.name) &&
-		    f->written[i]->opened_ns > h->since_ns)
-			return true;
-	for (i = 0; i < f->nr_held; i++)
-		if (!strcmp(f->held[i]->target.name, h->target.name)) {
-			busy_end(h->units, &f->held[i]->busy, BUSY_APPLY);
-			f->held[i]->overtaken = true;
-			f->held[i]->refs--;
-			f->held[i] = f->held[--f->nr_held];
-			break;
-		}
-	replace_older_locked(f, h->target.name);
-	return false;
-}
-
-static void take_held(struct checkpoint *cp, struct following *f)
-{
-	struct list *l;
-
-	list_for_each (l, &cp->units->held) {
-		struct held *h = container_of(l, struct held, link);
-
-		if (h->busy || h->overtaken || strcmp(h->waits_for, cp->staging) ||
-		    !is_beside_locked(&h->target, cp) || is_overtaken_locked(f, h))
+	while (pending_next_locked(cp->units, &p)) {
+		if (!rests(&p) || strcmp(p.waits_for, cp->staging) ||
+		    !is_beside_locked(p.target, cp) || !overtakes_locked(f, &p))
 			continue;
-		if (f->nr_written + f->nr_held == ORDER_MAX)
+		if (f->nr == ORDER_MAX)
 			return;
-		busy_begin(&h->busy, BUSY_APPLY);
-		h->refs++;
-		f->held[f->nr_held++] = h;
+		if (p.written)
+			generation_set_state(p.written, GENERATION_TAKEN);
+		else
+			busy_begin(&p.held->busy, BUSY_APPLY);
+		pending_get_locked(&p);
+		f->taken[f->nr++] = p;
 	}
 }
 
@@ -123,8 +102,7 @@ void following_take_locked(struct checkpoint *cp)
 	cp->following = calloc(1, sizeof(*cp->following));
 	if (!cp->following)
 		return; /* then others apply all of it after the commit */
-	take_written(cp, cp->following);
-	take_held(cp, cp->following);
+	take_locked(cp, cp->following);
 }
 
 /* --- durable, and recorded --- */
@@ -149,34 +127,20 @@ static void list_pointer(struct checkpoint *cp, const struct target *t, const ch
 	o->nr_pointers++;
 }
 
-static void prepare_written(struct checkpoint *cp, struct following *f)
+/* Makes @p durable, except for its name. True: it stays taken. */
+static bool prepare_taken(struct checkpoint *cp, struct pending *p)
 {
-	size_t i, nr = 0;
+	struct error e = {0};
+	int err = p->written ? publish_whole(p->written, &e) : held_sync(p->held);
 
-	for (i = 0; i < f->nr_written; i++) {
-		struct generation *g = f->written[i];
-		struct error e = {0};
-		int err = publish_whole(g, &e);
-
-		if (err) {
-			publish_end(g, GENERATION_COMMITTED, err, false, e.text);
-			generation_put(g);
-			continue;
-		}
-		list_pointer(cp, &g->target, g->staging, publish_written_ns(g));
-		f->written[nr++] = g;
-	}
-	f->nr_written = nr;
-}
-
-static void prepare_held(struct checkpoint *cp, struct following *f)
-{
-	size_t i;
-
-	for (i = 0; i < f->nr_held; i++)
-		if (!held_sync(f->held[i]))
-			list_pointer(cp, &f->held[i]->target, f->held[i]->staging,
-				     f->held[i]->since_wall_ns);
+	if (!err)
+		list_pointer(cp, p->target, p->staging,
+			     p->written ? publish_written_ns(p->written) : p->held->since_wall_ns);
+	if (!err || p->held)
+		return true;
+	publish_end(p->written, GENERATION_COMMITTED, err, false, e.text);
+	pending_put(p);
+	return false;
 }
 
 /* Stages a file or link of this node's that says what @q does, durable except for its name. */
@@ -247,12 +211,15 @@ static void prepare_left(struct checkpoint *cp, struct following *f)
 void following_prepare(struct checkpoint *cp)
 {
 	struct following *f = cp->following;
+	size_t i, nr = 0;
 
 	if (!f || f->recorded)
 		return;
 	memset(&f->order, 0, sizeof(f->order));
-	prepare_written(cp, f);
-	prepare_held(cp, f);
+	for (i = 0; i < f->nr; i++)
+		if (prepare_taken(cp, &f->taken[i]))
+			f->taken[nr++] = f->taken[i];
+	f->nr = nr;
 	removals_list(cp, &f->order);
 	prepare_left(cp, f);
 }
@@ -269,6 +236,26 @@ static struct order_place place_of(struct checkpoint *cp, struct backing *b)
 				    .id = cp->staging + strlen(STAGING_PREFIX)};
 }
 
+/* Gives @p its name, and puts it. True: that has to be done again. */
+static bool point(struct pending *p)
+{
+	struct error e = {0};
+	bool named;
+	int err;
+
+	if (p->written) {
+		err = publish_name(p->written, &named, &e);
+		publish_end(p->written, named ? GENERATION_COMMITTED : GENERATION_DROPPED, err,
+			    named, e.text);
+	} else {
+		err = held_apply(p->held);
+		LOCK_SCOPE(&p->held->units->lock);
+		held_let_go_locked(p->held, !err);
+	}
+	pending_put(p);
+	return err && err != (p->written ? -EBUSY : -ESTALE);
+}
+
 void following_point(struct checkpoint *cp)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
@@ -278,29 +265,9 @@ void following_point(struct checkpoint *cp)
 
 	if (!f)
 		return;
-	for (i = 0; i < f->nr_written; i++) {
-		struct error e = {0};
-		bool named;
-		int err = publish_name(f->written[i], &named, &e);
-
-		f->waits = f->waits || (err && err != -EBUSY);
-		publish_end(f->written[i], named ? GENERATION_COMMITTED : GENERATION_DROPPED, err,
-			    named, e.text);
-		generation_put(f->written[i]);
-	}
-	f->nr_written = 0;
-	for (i = 0; i < f->nr_held; i++) {
-		struct held *h = f->held[i];
-		int err = held_apply(h);
-
-		f->waits = f->waits || (err && err != -ESTALE);
-		{
-			LOCK_SCOPE(&cp->units->lock);
-			held_let_go_locked(h, !err);
-		}
-		held_put(h);
-	}
-	f->nr_held = 0;
+	for (i = 0; i < f->nr; i++)
+		f->waits |= point(&f->taken[i]);
+	f->nr = 0;
 	for (i = f->own_pointers; i < f->order.nr_pointers; i++)
 		f->waits |= order_point(&p, &f->order.pointers[i]) < 0;
 	if (f->own_pointers < f->order.nr_pointers)
@@ -352,16 +319,16 @@ void following_release(struct checkpoint *cp)
 
 	if (!f)
 		return;
-	for (i = 0; i < f->nr_written; i++) {
-		generation_let_go(f->written[i], 0);
-		generation_put(f->written[i]);
-	}
-	for (i = 0; i < f->nr_held; i++) {
-		{
+	for (i = 0; i < f->nr; i++) {
+		struct pending *p = &f->taken[i];
+
+		if (p->written) {
+			generation_let_go(p->written, 0);
+		} else {
 			LOCK_SCOPE(&cp->units->lock);
-			held_let_go_locked(f->held[i], false);
+			held_let_go_locked(p->held, false);
 		}
-		held_put(f->held[i]);
+		pending_put(p);
 	}
 	remove_left(cp, f);
 	free(f);

@@ -13,11 +13,12 @@
 
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/order.h"
+#include "engine/unit/pointer.h"
 
 struct following {
-	struct generation *written[ORDER_MAX]; /* TAKEN or NAMING, referenced */
-	struct held *held[ORDER_MAX];	       /* busy with BUSY_APPLY, referenced */
-	size_t nr_written, nr_held;
+	/* referenced; a written one is TAKEN or NAMING, a held one busy with BUSY_APPLY */
+	struct pending taken[ORDER_MAX];
+	size_t nr;
 	bool recorded; /* the record may exist: what it says stays as it is */
 	bool waits;    /* something was not done: the record stays */
 	struct order order;

@@ -300,46 +300,72 @@ enum fate pointer_fate(const struct generation *g)
 	return pointer_fate_of(g->units, g->waits_for, g->asks, g->overtaken, g->closed_ns);
 }
 
-bool pointers_wait_for_locked(const struct units *us, const char *unit)
+bool pending_next_locked(struct units *us, struct pending *p)
 {
-	const struct list *l;
+	struct list *l = p->written ? &p->written->link : &us->live.all;
 
-	list_for_each (l, &us->live.all) {
-		const struct generation *g = container_of(l, struct generation, link);
+	while (!p->held && (l = l->next) != &us->live.all) {
+		struct generation *g = container_of(l, struct generation, link);
 
-		if (g->pointer && !g->overtaken && !strcmp(g->waits_for, unit))
-			return true;
+		if (!g->pointer || g->overtaken)
+			continue;
+		*p = (struct pending){.written = g,
+				      .target = &g->target,
+				      .staging = g->staging,
+				      .waits_for = g->waits_for,
+				      .names = g->said.names,
+				      .since_ns = g->opened_ns};
+		return true;
 	}
-	list_for_each (l, &us->held) {
-		const struct held *h = container_of(l, struct held, link);
+	for (l = p->held ? p->held->link.next : us->held.next; l != &us->held; l = l->next) {
+		struct held *h = container_of(l, struct held, link);
 
-		if (!h->overtaken && !strcmp(h->waits_for, unit))
-			return true;
+		if (h->overtaken)
+			continue;
+		*p = (struct pending){.held = h,
+				      .target = &h->target,
+				      .staging = h->staging,
+				      .waits_for = h->waits_for,
+				      .names = h->names,
+				      .since_ns = h->since_ns};
+		return true;
 	}
 	return false;
 }
 
-static bool will_show(enum fate fate)
+void pending_get_locked(struct pending *p)
 {
-	return fate == FATE_APPLY || fate == FATE_LOOK;
+	if (p->written)
+		p->written->refs++;
+	else
+		p->held->refs++;
+}
+
+void pending_put(struct pending *p)
+{
+	generation_put(p->written);
+	held_put(p->held);
+}
+
+bool pointers_wait_for_locked(struct units *us, const char *unit)
+{
+	struct pending p = {0};
+
+	while (pending_next_locked(us, &p))
+		if (!strcmp(p.waits_for, unit))
+			return true;
+	return false;
 }
 
 bool pointers_will_name_locked(struct units *us, const struct inode_id *dir, const char *name)
 {
-	const struct list *l;
+	struct pending p = {0};
 
-	list_for_each (l, &us->live.all) {
-		const struct generation *g = container_of(l, struct generation, link);
+	while (pending_next_locked(us, &p)) {
+		enum fate fate = p.written ? pointer_fate(p.written) : held_fate_locked(p.held);
 
-		if (g->pointer && !strcmp(g->said.names, name) &&
-		    same_inode(&g->target.dir_id, dir) && will_show(pointer_fate(g)))
-			return true;
-	}
-	list_for_each (l, &us->held) {
-		const struct held *h = container_of(l, struct held, link);
-
-		if (!strcmp(h->names, name) && same_inode(&h->target.dir_id, dir) &&
-		    will_show(held_fate_locked(h)))
+		if ((fate == FATE_APPLY || fate == FATE_LOOK) && !strcmp(p.names, name) &&
+		    same_inode(&p.target->dir_id, dir))
 			return true;
 	}
 	return false;

@@ -58,8 +58,25 @@ void pointer_dropped(struct generation *g);
 void pointer_tell_dropped(struct units *us, uid_t uid, const char *path, const char *names,
 			  const char *unit);
 
+/* A pending pointer: written, or held. All but the first two points into that. */
+struct pending {
+	struct generation *written; /* NULL: held */
+	struct held *held;	    /* NULL: written */
+	const struct target *target;
+	const char *staging, *waits_for, *names;
+	uint64_t since_ns;
+};
+
+/* The pending pointer after @p, which is zero at first; none that is overtaken. False: no more. */
+bool pending_next_locked(struct units *us, struct pending *p);
+
+void pending_get_locked(struct pending *p);
+
+/* Lock not held. */
+void pending_put(struct pending *p);
+
 /* True if a pointer in this mount waits for @unit. */
-bool pointers_wait_for_locked(const struct units *us, const char *unit);
+bool pointers_wait_for_locked(struct units *us, const char *unit);
 
 /*
  * True if a pointer in this mount is on its way to name @name beside it, in the directory @dir. One
