@@ -76,16 +76,19 @@ static bool overtakes_locked(struct following *f, const struct pending *p)
 	return true;
 }
 
-static void take_locked(struct checkpoint *cp, struct following *f)
+void following_take_locked(struct checkpoint *cp)
 {
 	struct pending p = {0};
+	struct following *f = cp->following;
 
-	while (pending_next_locked(cp->units, &p)) {
+	if (f)
+		return;
+	f = cp->following = calloc(1, sizeof(*f));
+	/* Without memory others apply all of it after the commit. */
+	while (f && f->nr < ORDER_MAX && pending_next_locked(cp->units, &p)) {
 		if (!rests(&p) || strcmp(p.waits_for, cp->staging) ||
 		    !is_beside_locked(p.target, cp) || !overtakes_locked(f, &p))
 			continue;
-		if (f->nr == ORDER_MAX)
-			return;
 		if (p.written)
 			generation_set_state(p.written, GENERATION_TAKEN);
 		else
@@ -93,16 +96,6 @@ static void take_locked(struct checkpoint *cp, struct following *f)
 		pending_get_locked(&p);
 		f->taken[f->nr++] = p;
 	}
-}
-
-void following_take_locked(struct checkpoint *cp)
-{
-	if (cp->following)
-		return;
-	cp->following = calloc(1, sizeof(*cp->following));
-	if (!cp->following)
-		return; /* then others apply all of it after the commit */
-	take_locked(cp, cp->following);
 }
 
 /* --- durable, and recorded --- */

@@ -475,18 +475,17 @@ static void give_up(struct held *h, int err)
 static void drop(struct held *h)
 {
 	struct units *us = h->units;
-	char path[PATH_MAX], unit[STAGING_MAX];
+	char path[PATH_MAX];
 	bool overtaken;
 	{
 		LOCK_SCOPE(&us->lock);
 		overtaken = h->overtaken ||
 			    find_locked(us, &h->target.dir_id, h->target.name) != h ||
 			    live_newest(&us->live, &h->target.dir_id, h->target.name);
-		memcpy(unit, h->waits_for, sizeof(unit));
 	}
 	held_path(h, path, sizeof(path));
 	if (!overtaken)
-		pointer_tell_dropped(us, h->owner.uid, path, h->names, unit);
+		pointer_tell_dropped(us, h->owner.uid, path, h->names, h->waits_for);
 }
 
 /* One that is due, and its fate: FATE_LOOK if @ask, else neither that nor FATE_WAIT. */

@@ -388,37 +388,21 @@ void pointer_applied(struct units *us, const struct target *t, const struct inod
 }
 
 void pointer_tell_dropped(struct units *us, uid_t uid, const char *path, const char *names,
-			  const char *unit)
+			  const char *waits_for)
 {
+	char text[MESSAGE_MAX], name[NAME_MAX + 1];
 	enum generation_state state;
-	char text[MESSAGE_MAX];
 	{
 		LOCK_SCOPE(&us->lock);
-		state = state_of(us, unit);
+		state = state_of(us, waits_for);
+		snprintf(name, sizeof(name), "%s", names);
 	}
-	MESSAGE(text, POINTER_DROPPED, path, names,
+	MESSAGE(text, POINTER_DROPPED, path, name,
 		state == GENERATION_FAILED    ? "was not committed"
 		: state == GENERATION_DROPPED ? "was removed before it was committed"
 					      : "was not committed within order_timeout_s",
 		path);
 	failures_add(us->failures, uid, "pointer", path, ECANCELED, text);
-}
-
-void pointer_dropped(struct generation *g)
-{
-	struct units *us = g->units;
-	char path[PATH_MAX], names[NAME_MAX + 1], unit[STAGING_MAX];
-	bool overtaken;
-
-	generation_path(g, path, sizeof(path));
-	{
-		LOCK_SCOPE(&us->lock);
-		overtaken = g->overtaken;
-		memcpy(names, g->names, sizeof(names));
-		memcpy(unit, g->waits_for, sizeof(unit));
-	}
-	if (!overtaken) /* else a later write was applied: nothing is missed */
-		pointer_tell_dropped(us, g->owner.uid, path, names, unit);
 }
 
 /* A pointer of that name that is not visible, referenced. */

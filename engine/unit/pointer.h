@@ -51,12 +51,12 @@ enum fate pointer_fate_of(struct units *us, const char *unit, bool asks, bool ov
 void pointer_applied(struct units *us, const struct target *t, const struct inode_id *id,
 		     uint64_t since_ns);
 
-/* Tells people why @g is not applied. Without the lock. */
-void pointer_dropped(struct generation *g);
-
-/* The same for the pointer @path of @uid, which names @names, the unit @unit. Without the lock. */
+/*
+ * Tells people why the pointer @path of @uid is not applied. @names and @waits_for are members of
+ * it. Without the lock.
+ */
 void pointer_tell_dropped(struct units *us, uid_t uid, const char *path, const char *names,
-			  const char *unit);
+			  const char *waits_for);
 
 /* A pending pointer: written, or held. All but the first two points into that. */
 struct pending {

@@ -434,10 +434,12 @@ static void work_on(struct generation *g)
 	struct units *us = g->units;
 	struct error e = {0};
 	bool needless, dropped, named = false;
+	char path[PATH_MAX];
 	int err = 0;
 	{
 		LOCK_SCOPE(&us->lock);
-		dropped = g->pointer && pointer_fate(g) == FATE_DROP;
+		/* After a later pointer nothing is missed. */
+		dropped = g->pointer && !g->overtaken && pointer_fate(g) == FATE_DROP;
 		needless = g->overtaken || dropped || (g->abandoned && !g->checkpoint) ||
 			   (g->inherited && !g->changed);
 	}
@@ -449,8 +451,10 @@ static void work_on(struct generation *g)
 		err = publish_whole(g, &e);
 	if (!needless && !err && !g->checkpoint)
 		err = publish_name(g, &named, &e);
-	if (dropped)
-		pointer_dropped(g);
+	if (dropped) {
+		generation_path(g, path, sizeof(path));
+		pointer_tell_dropped(us, g->owner.uid, path, g->names, g->waits_for);
+	}
 	publish_end(g,
 		    g->checkpoint || g->ordinary ? GENERATION_DURABLE
 		    : named			 ? GENERATION_COMMITTED

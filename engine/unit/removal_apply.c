@@ -98,16 +98,17 @@ bool removal_is_being_replaced_locked(struct units *us, const struct removal *r)
 	return false;
 }
 
-int removal_make_way(struct units *us, const struct inode_id *dir, const char *name)
+static int make_way(struct units *us, const struct inode_id *dir, const char *name, bool files_only)
 {
 	struct removal *r;
 	int err = 0;
 	{
 		LOCK_SCOPE(&us->lock);
 		while (!err && (r = removal_find_locked(us, dir, name)) &&
-		       (r->busy || (r->file && removal_is_being_replaced_locked(us, r))))
+		       (r->file ? r->busy || removal_is_being_replaced_locked(us, r)
+				: r->busy && !files_only))
 			err = units_wait(us);
-		if (err || !r || !r->whole)
+		if (err || !r || !r->whole || (files_only && !r->file))
 			return err;
 		busy_begin(&r->busy, BUSY_APPLY);
 	}
@@ -116,19 +117,14 @@ int removal_make_way(struct units *us, const struct inode_id *dir, const char *n
 	return err;
 }
 
+int removal_make_way(struct units *us, const struct inode_id *dir, const char *name)
+{
+	return make_way(us, dir, name, false);
+}
+
 int removal_of_file_makes_way(struct units *us, const struct inode_id *dir, const char *name)
 {
-	const struct removal *r;
-	bool file;
-
-	if (!atomic_load(&us->nr_removals))
-		return 0;
-	{
-		LOCK_SCOPE(&us->lock);
-		r = removal_find_locked(us, dir, name);
-		file = r && r->file;
-	}
-	return file ? removal_make_way(us, dir, name) : 0;
+	return removals_any(us) ? make_way(us, dir, name, true) : 0;
 }
 
 int removal_moved(struct units *us, const struct inode_id *from_dir, const char *from,

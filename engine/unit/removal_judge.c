@@ -291,8 +291,6 @@ bool removals_work_locked(struct units *us)
 		done = list_empty(&r->parts);
 	}
 	removal_let_go_locked(us, r, done);
-	if (!part && !done)
-		return true;
 	lock_drop(&us->lock);
 	if (part) {
 		tell_undone(us, part, path, kept);
