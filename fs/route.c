@@ -47,7 +47,7 @@ static int await_bytes(struct generation *g)
 }
 
 /*
- * Opens the regular file that @at shows, on the backing or as a pending pointer (held.h), for
+ * Opens the regular file that @at shows, on the backing or as a pending pointer (journal_held.h), for
  * reading. -ESTALE: there is none.
  */
 static int open_named(struct fs *fs, struct backing *b, const struct place *at, struct statx *stx)

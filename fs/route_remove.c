@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Removals: unlink and rmdir, of what is being saved and of what is published. A checkpoint that
- * its job removes stays on the backing until a newer one is there (engine/unit/removal.h). Has no
- * lock of its own. route_rename.c renames.
+ * its job removes stays on the backing until a newer one is there (engine/unit/journal_removal.h).
+ * Has no lock of its own. route_rename.c renames.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
  *   4. nothing, if ckptfs keeps the name for itself (name_is_reserved); but
  *      a file of each unit is shown (name_is_kept_in_units)                 SHOWN_RESERVED
  *   5. if it was removed, and the backing may still have it:
- *      a pointer that waits for a commit (held.h), else nothing            SHOWN_POINTER, _REMOVED
+ *      a pointer that waits for a commit (journal.h), else nothing         SHOWN_POINTER, _REMOVED
  *   6. what the backing has                                                SHOWN_ON_BACKING
  *   7. a pointer that waits for a commit                                   SHOWN_POINTER
  *   8. nothing                                                             SHOWN_NOTHING

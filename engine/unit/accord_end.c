@@ -24,10 +24,10 @@
 #include "engine/coord/nodes.h"
 #include "engine/unit/claim.h"
 #include "engine/unit/decision.h"
-#include "engine/unit/pointer.h"
+#include "engine/unit/journal.h"
+#include "engine/unit/journal_removal.h"
 #include "engine/unit/publish_dir.h"
 #include "engine/unit/refusal.h"
-#include "engine/unit/removal.h"
 #include "engine/unit/vote.h"
 #include "engine/unit/wreck.h"
 

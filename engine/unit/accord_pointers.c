@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What follows the commit (following.h), as a root leaves it to its heir (accord_heir.c). Beside
- * the removals in its decision, the vote of the root has
+ * What follows the commit (journal_following.h), as a root leaves it to its heir (accord_heir.c).
+ * Beside the removals in its decision, the vote of the root has
  *
  * 	"pointers": [{"name": "latest", "text": "step-1\n", "link": false, "mode": 420,
  * 		      "written_ns": NS}]
@@ -22,10 +22,10 @@
 #include "engine/base/lock.h"
 #include "engine/unit/accord_impl.h"
 #include "engine/unit/decision.h"
-#include "engine/unit/held.h"
+#include "engine/unit/journal.h"
+#include "engine/unit/journal_held.h"
+#include "engine/unit/journal_removal.h"
 #include "engine/unit/live.h"
-#include "engine/unit/pointer.h"
-#include "engine/unit/removal.h"
 #include "engine/unit/reserved_names.h"
 
 /* --- the root --- */

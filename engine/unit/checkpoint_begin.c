@@ -20,8 +20,8 @@
 #include "engine/base/lock.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint_impl.h"
+#include "engine/unit/journal_removal.h"
 #include "engine/unit/publish_dir.h"
-#include "engine/unit/removal.h"
 #include "engine/unit/reserved_names.h"
 
 static struct process *maker_of(struct checkpoint *cp)

@@ -14,7 +14,7 @@
 #include "engine/base/wait.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint_impl.h"
-#include "engine/unit/removal.h"
+#include "engine/unit/journal_removal.h"
 #include "engine/unit/reserved_names.h"
 
 /* Makes @cp an ordinary directory, which gets its name at once: -EEXIST. Or another error. */

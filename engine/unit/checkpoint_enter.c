@@ -17,7 +17,7 @@
 #include "engine/base/wait.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint_impl.h"
-#include "engine/unit/removal.h"
+#include "engine/unit/journal_removal.h"
 #include "engine/unit/wreck.h"
 
 #define READ_NS (2 * NSEC_PER_SEC) /* to read /proc; too short: other nodes' saves are hidden */

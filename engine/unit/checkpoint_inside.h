@@ -94,7 +94,7 @@ struct checkpoint {
 	char *path;					     /* at its end, for people */
 	int err;					     /* FAILED: -errno */
 	char reason[MESSAGE_MAX];
-	struct following *following; /* of the thread that commits it (following.h) */
+	struct following *following; /* of the thread that commits it (journal_following.h) */
 	struct accord *accord;	     /* const once shown; NULL: this node's alone (accord.h) */
 };
 

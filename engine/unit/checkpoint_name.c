@@ -18,7 +18,7 @@
 #include "engine/base/lock.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint_impl.h"
-#include "engine/unit/removal.h"
+#include "engine/unit/journal_removal.h"
 
 int checkpoint_has_name(struct checkpoint *cp, const char *name)
 {

@@ -16,7 +16,7 @@
 #include "engine/base/lock.h"
 #include "engine/base/log.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/removal.h"
+#include "engine/unit/journal_removal.h"
 #include "engine/unit/reserved_names.h"
 #include "engine/unit/trash.h"
 

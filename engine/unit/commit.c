@@ -8,7 +8,7 @@
  *   O3  the commit file is written and synced, in staging
  *   O4  the decision is recorded, write-once; a crash after this is redone by recover.c
  *   O5  the staging directory gets its name, the parent is synced
- *   O6  pointers that wait for it get their names (following.h)
+ *   O6  pointers that wait for it get their names (journal_following.h)
  *   O7  what was removed leaves; then the record goes
  *
  * A committed checkpoint of which all files were removed goes the same way, but without a commit
@@ -31,12 +31,11 @@
 #include "engine/unit/commit_impl.h"
 #include "engine/unit/committed.h"
 #include "engine/unit/decision.h"
-#include "engine/unit/following.h"
-#include "engine/unit/held.h"
+#include "engine/unit/journal.h"
+#include "engine/unit/journal_following.h"
+#include "engine/unit/journal_removal.h"
 #include "engine/unit/missing.h"
-#include "engine/unit/pointer.h"
 #include "engine/unit/publish_dir.h"
-#include "engine/unit/removal.h"
 #include "engine/unit/wreck.h"
 
 #define FIRST_PAUSE_NS (10 * NSEC_PER_MSEC)
@@ -347,9 +346,7 @@ void *committer_main(void *units)
 	while (!us->ending) {
 		struct checkpoint *cp = choose_locked(us);
 
-		if (!cp && (missing_work_locked(us) || held_work_locked(us, false) ||
-			    removals_work_locked(us) || pointers_work_locked(us) ||
-			    held_work_locked(us, true)))
+		if (!cp && (missing_work_locked(us) || journal_work_locked(us)))
 			continue;
 		if (!cp) {
 			units_wait_for_commits_locked(us);

@@ -3,7 +3,7 @@
  * The write-once record that decides a checkpoint: it is committed, or never will be. Only after a
  * durable `commit` may the checkpoint get its name, and then any node may give it the name, any
  * number of times (recover.c). So the record says what the name is, what had it, and what follows
- * (order.h):
+ * (journal_order.h):
  *
  * 	{"decision": "commit", "unit": PATH, "replaces": null | {"generation": HEX} | {"ino", "btime_ns"},
  * 	 "pointers": [{"name": "latest", "staged": HEX, "was": "file 6 HEX"}],
@@ -20,7 +20,7 @@
 
 #include "engine/format/commit.h"
 #include "engine/unit/checkpoint.h"
-#include "engine/unit/order.h"
+#include "engine/unit/journal_order.h"
 
 struct decision {
 	bool commit;

@@ -7,10 +7,10 @@
 #include "engine/base/clock.h"
 #include "engine/base/wait.h"
 #include "engine/unit/accord.h"
-#include "engine/unit/held.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/pointer.h"
-#include "engine/unit/removal.h"
+#include "engine/unit/journal_held.h"
+#include "engine/unit/journal_removal.h"
+#include "engine/unit/journal_written.h"
 
 bool drain_covers_locked(const struct drain *d, const struct process *p, uid_t uid)
 {

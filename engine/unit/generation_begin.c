@@ -21,9 +21,9 @@
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/generation_impl.h"
+#include "engine/unit/journal_removal.h"
+#include "engine/unit/journal_written.h"
 #include "engine/unit/live.h"
-#include "engine/unit/pointer.h"
-#include "engine/unit/removal.h"
 #include "engine/unit/reserved_names.h"
 
 int units_new_id(char staging[STAGING_MAX])

@@ -9,7 +9,7 @@
 #include "engine/base/lock.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/generation_impl.h"
-#include "engine/unit/held.h"
+#include "engine/unit/journal_held.h"
 #include "engine/unit/live.h"
 
 struct generation *units_find_locked(struct units *us, const struct inode_id *dir, const char *name)

@@ -39,7 +39,7 @@ struct generation {
 	struct target target;
 	char *rel;    /* of a file of a checkpoint: its path in the checkpoint */
 	int rank;     /* of a file of a checkpoint: the rank that began it; -1: unknown */
-	bool pointer; /* const: pointer.h */
+	bool pointer; /* const: journal_written.h */
 	/* Of a pointer: the unit that it waits for, staging name and name; "": none. */
 	char waits_for[STAGING_MAX], names[NAME_MAX + 1];
 	struct pointer_said said;

@@ -13,8 +13,8 @@
 #include "engine/base/wait.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/journal_written.h"
 #include "engine/unit/live.h"
-#include "engine/unit/pointer.h"
 
 bool generation_asked_durable(struct generation *g)
 {

@@ -16,7 +16,7 @@
 #include "engine/base/wait.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/generation_impl.h"
-#include "engine/unit/pointer.h"
+#include "engine/unit/journal_written.h"
 
 struct opener *generation_opener_of_locked(struct generation *g, pid_t pid)
 {

@@ -21,9 +21,9 @@
 #include "engine/base/wait.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/journal_removal.h"
 #include "engine/unit/overwrites.h"
 #include "engine/unit/publish_dir.h"
-#include "engine/unit/removal.h"
 #include "engine/unit/reserved_names.h"
 #include "engine/unit/trash.h"
 

@@ -95,7 +95,7 @@ struct units {
 	struct room room;
 	unsigned busy; /* BUSY_INHERIT */
 	struct casualties casualties;
-	struct list held; /* held.h */
+	struct list held; /* journal_held.h */
 	atomic_uint nr_held;
 	struct list removals;
 	struct table removed; /* the names that waiting removals hide */

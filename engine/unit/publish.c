@@ -29,13 +29,13 @@
 #include "engine/content/structure.h"
 #include "engine/flush/flush.h"
 #include "engine/unit/accord.h"
-#include "engine/unit/held.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/journal_held.h"
+#include "engine/unit/journal_order.h"
+#include "engine/unit/journal_removal.h"
+#include "engine/unit/journal_written.h"
 #include "engine/unit/layout.h"
-#include "engine/unit/order.h"
 #include "engine/unit/ordinary.h"
-#include "engine/unit/pointer.h"
-#include "engine/unit/removal.h"
 
 /*
  * After this time an expected open, or the first one, will not come: its program died. If it is too

@@ -16,8 +16,8 @@
 #include "engine/flush/flush.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/decision.h"
+#include "engine/unit/journal_order.h"
 #include "engine/unit/namechain.h"
-#include "engine/unit/order.h"
 #include "engine/unit/publish_dir.h"
 #include "engine/unit/reserved_names.h"
 

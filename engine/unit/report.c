@@ -13,12 +13,12 @@
 #include "engine/base/lock.h"
 #include "engine/base/text.h"
 #include "engine/unit/drain.h"
-#include "engine/unit/held.h"
 #include "engine/unit/history.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/journal_held.h"
+#include "engine/unit/journal_removal.h"
+#include "engine/unit/journal_written.h"
 #include "engine/unit/others.h"
-#include "engine/unit/pointer.h"
-#include "engine/unit/removal.h"
 #include "engine/unit/reserved_names.h"
 
 static unsigned open_writers_locked(const struct generation *g)

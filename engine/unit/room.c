@@ -14,7 +14,7 @@
 #include "engine/base/wait.h"
 #include "engine/content/digest.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/removal.h"
+#include "engine/unit/journal_removal.h"
 #include "engine/unit/reserved_names.h"
 #include "engine/unit/trash.h"
 #include "engine/unit/wreck.h"

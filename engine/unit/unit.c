@@ -17,11 +17,11 @@
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/committed.h"
-#include "engine/unit/following.h"
-#include "engine/unit/held.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/journal_following.h"
+#include "engine/unit/journal_held.h"
+#include "engine/unit/journal_removal.h"
 #include "engine/unit/live.h"
-#include "engine/unit/removal.h"
 #include "engine/unit/trash.h"
 
 #define POLL_NS (50 * NSEC_PER_MSEC)

@@ -271,7 +271,7 @@ int units_settle_dir(struct units *us, const struct inode_id *dir);
  */
 int units_clear_dir(struct units *us, struct backing *b, int dir, const char *name);
 
-/* --- names of pending pointers: pointer.h, held.h --- */
+/* --- names of pending pointers: journal.h --- */
 
 /*
  * @c creates @at as a symbolic link to @target. 1: the link is held. 0: @target names no unit that

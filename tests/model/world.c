@@ -3,9 +3,9 @@
 
 #include <ftw.h>
 
-#include "engine/unit/held.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/pointer.h"
+#include "engine/unit/journal_held.h"
+#include "engine/unit/journal_written.h"
 #include "tests/model/model.h"
 #include "tests/model/people.h"
 

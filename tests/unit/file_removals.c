@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "engine/unit/internal.h"
-#include "engine/unit/removal.h"
+#include "engine/unit/journal_removal.h"
 #include "tests/backing/faults.h"
 
 #define ONE "step-1.pt"

@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/unit/order.h"
+#include "engine/unit/journal_order.h"
 #include "engine/unit/reserved_names.h"
 #include "engine/unit/trash.h"
 

@@ -7,7 +7,7 @@
 
 #include "engine/liveness/job_inside.h"
 #include "engine/unit/above.h"
-#include "engine/unit/removal.h"
+#include "engine/unit/journal_removal.h"
 
 #define MANY 600 /* more than twice any fixed number that was kept once */
 

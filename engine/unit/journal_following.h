@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What follows a commit that this mount makes: pointers that wait for the commit, and removals that
- * become due. Both go into the decision record (order.h). The committer thread applies them in that
- * order, before the record goes. What comes too late for the record is applied as well (pointer.h,
- * held.h, removal.h), but a crash loses it.
+ * become due. Both go into the decision record (journal_order.h). The committer thread applies them
+ * in that order, before the record goes. What comes too late for the record is applied as well
+ * (journal.h), but a crash loses it.
  *
  * Only the committer of the checkpoint uses its struct following. Functions that end in _locked
  * need the units' lock.
  */
-#ifndef ENGINE_UNIT_FOLLOWING_H
-#define ENGINE_UNIT_FOLLOWING_H
+#ifndef ENGINE_UNIT_JOURNAL_FOLLOWING_H
+#define ENGINE_UNIT_JOURNAL_FOLLOWING_H
 
 #include "engine/unit/checkpoint.h"
-#include "engine/unit/order.h"
-#include "engine/unit/pointer.h"
+#include "engine/unit/journal.h"
+#include "engine/unit/journal_order.h"
 
 struct following {
 	/* referenced; a written one is TAKEN or NAMING, a held one busy with BUSY_APPLY */

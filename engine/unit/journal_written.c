@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/unit/pointer.h"
+#include "engine/unit/journal_written.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,9 +11,9 @@
 #include "engine/base/clock.h"
 #include "engine/base/wait.h"
 #include "engine/unit/accord.h"
-#include "engine/unit/held.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/removal.h"
+#include "engine/unit/journal_held.h"
+#include "engine/unit/journal_removal.h"
 
 /* A longer file names nothing. */
 #define POINTER_MAX 4096
@@ -298,77 +298,6 @@ enum fate pointer_fate_of(struct units *us, const char *unit, bool asks, bool ov
 enum fate pointer_fate(const struct generation *g)
 {
 	return pointer_fate_of(g->units, g->waits_for, g->asks, g->overtaken, g->closed_ns);
-}
-
-bool pending_next_locked(struct units *us, struct pending *p)
-{
-	struct list *l = p->written ? &p->written->link : &us->live.all;
-
-	while (!p->held && (l = l->next) != &us->live.all) {
-		struct generation *g = container_of(l, struct generation, link);
-
-		if (!g->pointer || g->overtaken)
-			continue;
-		*p = (struct pending){.written = g,
-				      .target = &g->target,
-				      .staging = g->staging,
-				      .waits_for = g->waits_for,
-				      .names = g->said.names,
-				      .since_ns = g->opened_ns};
-		return true;
-	}
-	for (l = p->held ? p->held->link.next : us->held.next; l != &us->held; l = l->next) {
-		struct held *h = container_of(l, struct held, link);
-
-		if (h->overtaken)
-			continue;
-		*p = (struct pending){.held = h,
-				      .target = &h->target,
-				      .staging = h->staging,
-				      .waits_for = h->waits_for,
-				      .names = h->names,
-				      .since_ns = h->since_ns};
-		return true;
-	}
-	return false;
-}
-
-void pending_get_locked(struct pending *p)
-{
-	if (p->written)
-		p->written->refs++;
-	else
-		p->held->refs++;
-}
-
-void pending_put(struct pending *p)
-{
-	generation_put(p->written);
-	held_put(p->held);
-}
-
-bool pointers_wait_for_locked(struct units *us, const char *unit)
-{
-	struct pending p = {0};
-
-	while (pending_next_locked(us, &p))
-		if (!strcmp(p.waits_for, unit))
-			return true;
-	return false;
-}
-
-bool pointers_will_name_locked(struct units *us, const struct inode_id *dir, const char *name)
-{
-	struct pending p = {0};
-
-	while (pending_next_locked(us, &p)) {
-		enum fate fate = p.written ? pointer_fate(p.written) : held_fate_locked(p.held);
-
-		if ((fate == FATE_APPLY || fate == FATE_LOOK) && !strcmp(p.names, name) &&
-		    same_inode(&p.target->dir_id, dir))
-			return true;
-	}
-	return false;
 }
 
 void pointer_applied(struct units *us, const struct target *t, const struct inode_id *id,

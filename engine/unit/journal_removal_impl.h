@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of removal.h share:
+ * What the files of journal_removal.h share:
  *
- * - removal.c: begins removals, hides names, and finds removals
- * - removal_due.c: a commit makes removals due
- * - removal_judge.c: the committers look at waiting removals from time to time
- * - removal_apply.c: a removal leaves the backing, or becomes a change
- * - removal_report.c: what people are told
+ * - journal_removal.c: begins removals, hides names, and finds removals
+ * - journal_removal_due.c: a commit makes removals due
+ * - journal_removal_judge.c: the committers look at waiting removals from time to time
+ * - journal_removal_apply.c: a removal leaves the backing, or becomes a change
+ * - journal_removal_report.c: what people are told
  *
  * Functions that end in _locked are for callers that hold the units' lock.
  */
-#ifndef ENGINE_UNIT_REMOVAL_IMPL_H
-#define ENGINE_UNIT_REMOVAL_IMPL_H
+#ifndef ENGINE_UNIT_JOURNAL_REMOVAL_IMPL_H
+#define ENGINE_UNIT_JOURNAL_REMOVAL_IMPL_H
 
 #include "engine/gen/fate.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/removal.h"
+#include "engine/unit/journal_removal.h"
 
 /* What one job, or one person, has removed of a checkpoint. */
 struct part {

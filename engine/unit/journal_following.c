@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/unit/following.h"
+#include "engine/unit/journal_following.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,9 +11,9 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/lock.h"
 #include "engine/unit/accord.h"
-#include "engine/unit/held.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/removal.h"
+#include "engine/unit/journal_held.h"
+#include "engine/unit/journal_removal.h"
 #include "engine/unit/reserved_names.h"
 #include "engine/unit/trash.h"
 

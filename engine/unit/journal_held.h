@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Held pointers (pointer.h), which are whole when they come: files that get a pointer's name by a
- * rename, and symbolic links, created or renamed. A pointer that names a unit still to be committed
- * is held beside it under a staging name. The pointer gets its own name when the unit is committed,
- * never if that fails. Until then the name shows what was applied last; if nothing has the name,
- * the mount shows the held pointer.
+ * Held pointers (journal_written.h), which are whole when they come: files that get a pointer's
+ * name by a rename, and symbolic links, created or renamed. A pointer that names a unit still to be
+ * committed is held beside it under a staging name. The pointer gets its own name when the unit is
+ * committed, never if that fails. Until then the name shows what was applied last; if nothing has
+ * the name, the mount shows the held pointer.
  *
  * Guarded by the units' lock.
  */
-#ifndef ENGINE_UNIT_HELD_H
-#define ENGINE_UNIT_HELD_H
+#ifndef ENGINE_UNIT_JOURNAL_HELD_H
+#define ENGINE_UNIT_JOURNAL_HELD_H
 
 #include "engine/gen/fate.h"
 #include "engine/unit/unit.h"

@@ -11,7 +11,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/lock.h"
-#include "engine/unit/removal_impl.h"
+#include "engine/unit/journal_removal_impl.h"
 
 /* What is reported of a removal, copied with the lock held: its path is asked for without. */
 struct told {

@@ -4,15 +4,15 @@
  * that can be redone after a crash go into the decision record.
  *
  * Functions that end in _locked are for callers that hold the units' lock; the others take it, and
- * look at the backing without it. This file applies nothing (removal_apply.c).
+ * look at the backing without it. This file applies nothing (journal_removal_apply.c).
  */
 #include <string.h>
 
 #include "engine/base/cleanup.h"
 #include "engine/base/lock.h"
 #include "engine/base/wait.h"
+#include "engine/unit/journal_removal_impl.h"
 #include "engine/unit/publish_dir.h"
-#include "engine/unit/removal_impl.h"
 
 bool removal_is_for_locked(const struct removal *r, const struct checkpoint *cp)
 {

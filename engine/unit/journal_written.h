@@ -5,12 +5,12 @@
  * the named unit is committed; never if that unit fails. Until then the name shows what was applied
  * last, in the mount too: only handles that wrote the new content see it. While it is unknown
  * whether another node saves the named unit, the pointer waits as well, and the committers ask
- * again. Pointers that get their name by a rename, and symbolic links, are in held.h.
+ * again. Pointers that get their name by a rename, and symbolic links, are in journal_held.h.
  *
  * Callers hold the units' lock, unless a function says otherwise.
  */
-#ifndef ENGINE_UNIT_POINTER_H
-#define ENGINE_UNIT_POINTER_H
+#ifndef ENGINE_UNIT_JOURNAL_WRITTEN_H
+#define ENGINE_UNIT_JOURNAL_WRITTEN_H
 
 #include "engine/gen/fate.h"
 #include "engine/unit/unit.h"
@@ -58,30 +58,5 @@ void pointer_applied(struct units *us, const struct target *t, const struct inod
 void pointer_tell_dropped(struct units *us, uid_t uid, const char *path, const char *names,
 			  const char *waits_for);
 
-/* A pending pointer: written, or held. All but the first two points into that. */
-struct pending {
-	struct generation *written; /* NULL: held */
-	struct held *held;	    /* NULL: written */
-	const struct target *target;
-	const char *staging, *waits_for, *names;
-	uint64_t since_ns;
-};
-
-/* The pending pointer after @p, which is zero at first; none that is overtaken. False: no more. */
-bool pending_next_locked(struct units *us, struct pending *p);
-
-void pending_get_locked(struct pending *p);
-
-/* Lock not held. */
-void pending_put(struct pending *p);
-
-/* True if a pointer in this mount waits for @unit. */
-bool pointers_wait_for_locked(struct units *us, const char *unit);
-
-/*
- * True if a pointer in this mount is on its way to name @name beside it, in the directory @dir. One
- * that waits for the commit of another save of that name does not count.
- */
-bool pointers_will_name_locked(struct units *us, const struct inode_id *dir, const char *name);
 
 #endif

@@ -5,8 +5,8 @@
  * short, or at umount.
  *
  * Takes the units' lock, and makes no call to the backing with it: meanwhile the removal is busy
- * (BUSY_APPLY). Does not decide when a removal is due (removal_due.c, removal_judge.c), and removes
- * no bytes (trash.c).
+ * (BUSY_APPLY). Does not decide when a removal is due (journal_removal_due.c,
+ * journal_removal_judge.c), and removes no bytes (trash.c).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/lock.h"
 #include "engine/base/log.h"
-#include "engine/unit/removal_impl.h"
+#include "engine/unit/journal_removal_impl.h"
 #include "engine/unit/trash.h"
 
 static bool is_it(void *removal, int pin, const struct statx *stx)

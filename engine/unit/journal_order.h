@@ -10,8 +10,8 @@
  * - A removed checkpoint is known by its name and by the generation in its commit file. One rename
  *   moves it to trash, unless a pointer names it.
  */
-#ifndef ENGINE_UNIT_ORDER_H
-#define ENGINE_UNIT_ORDER_H
+#ifndef ENGINE_UNIT_JOURNAL_ORDER_H
+#define ENGINE_UNIT_JOURNAL_ORDER_H
 
 #include "engine/format/commit.h"
 #include "engine/rule/rule.h"

@@ -4,7 +4,7 @@
  * or undone because its process died. The committers call this.
  *
  * For callers that hold the units' lock, which is dropped for the backing and for messages. Does
- * not move anything itself (removal_apply.c).
+ * not move anything itself (journal_removal_apply.c).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@
 #include "engine/base/clock.h"
 #include "engine/base/lock.h"
 #include "engine/unit/drain.h"
-#include "engine/unit/pointer.h"
-#include "engine/unit/removal_impl.h"
+#include "engine/unit/journal.h"
+#include "engine/unit/journal_removal_impl.h"
 #include "engine/unit/room.h"
 
 /*

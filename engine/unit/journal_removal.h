@@ -17,12 +17,12 @@
  * have removed does not. All this holds for a person's removal too, except that a whole one does
  * not wait.
  */
-#ifndef ENGINE_UNIT_REMOVAL_H
-#define ENGINE_UNIT_REMOVAL_H
+#ifndef ENGINE_UNIT_JOURNAL_REMOVAL_H
+#define ENGINE_UNIT_JOURNAL_REMOVAL_H
 
 #include "engine/base/json.h"
 #include "engine/unit/checkpoint.h"
-#include "engine/unit/order.h"
+#include "engine/unit/journal_order.h"
 
 /* A committed checkpoint on the backing: @name in @dir. */
 struct unit_place {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/unit/removal.h"
+#include "engine/unit/journal_removal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/lock.h"
 #include "engine/base/wait.h"
-#include "engine/unit/removal_impl.h"
+#include "engine/unit/journal_removal_impl.h"
 #include "engine/unit/reserved_names.h"
 
 #define LOOK_AGAIN_NS (200 * NSEC_PER_MSEC)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/unit/held.h"
+#include "engine/unit/journal_held.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,8 @@
 #include "engine/flush/flush.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/order.h"
-#include "engine/unit/pointer.h"
+#include "engine/unit/journal_order.h"
+#include "engine/unit/journal_written.h"
 
 #define AGAIN_NS (200 * NSEC_PER_MSEC)
 #define ASK_NS	 NSEC_PER_SEC

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/unit/journal.h"
+
+#include <string.h>
+
+#include "engine/unit/internal.h"
+#include "engine/unit/journal_held.h"
+#include "engine/unit/journal_removal.h"
+#include "engine/unit/journal_written.h"
+
+bool journal_work_locked(struct units *us)
+{
+	return held_work_locked(us, false) || removals_work_locked(us) ||
+	       pointers_work_locked(us) || held_work_locked(us, true);
+}
+
+bool pending_next_locked(struct units *us, struct pending *p)
+{
+	struct list *l = p->written ? &p->written->link : &us->live.all;
+
+	while (!p->held && (l = l->next) != &us->live.all) {
+		struct generation *g = container_of(l, struct generation, link);
+
+		if (!g->pointer || g->overtaken)
+			continue;
+		*p = (struct pending){.written = g,
+				      .target = &g->target,
+				      .staging = g->staging,
+				      .waits_for = g->waits_for,
+				      .names = g->said.names,
+				      .since_ns = g->opened_ns};
+		return true;
+	}
+	for (l = p->held ? p->held->link.next : us->held.next; l != &us->held; l = l->next) {
+		struct held *h = container_of(l, struct held, link);
+
+		if (h->overtaken)
+			continue;
+		*p = (struct pending){.held = h,
+				      .target = &h->target,
+				      .staging = h->staging,
+				      .waits_for = h->waits_for,
+				      .names = h->names,
+				      .since_ns = h->since_ns};
+		return true;
+	}
+	return false;
+}
+
+void pending_get_locked(struct pending *p)
+{
+	if (p->written)
+		p->written->refs++;
+	else
+		p->held->refs++;
+}
+
+void pending_put(struct pending *p)
+{
+	generation_put(p->written);
+	held_put(p->held);
+}
+
+bool pointers_wait_for_locked(struct units *us, const char *unit)
+{
+	struct pending p = {0};
+
+	while (pending_next_locked(us, &p))
+		if (!strcmp(p.waits_for, unit))
+			return true;
+	return false;
+}
+
+bool pointers_will_name_locked(struct units *us, const struct inode_id *dir, const char *name)
+{
+	struct pending p = {0};
+
+	while (pending_next_locked(us, &p)) {
+		enum fate fate = p.written ? pointer_fate(p.written) : held_fate_locked(p.held);
+
+		if ((fate == FATE_APPLY || fate == FATE_LOOK) && !strcmp(p.names, name) &&
+		    same_inode(&p.target->dir_id, dir))
+			return true;
+	}
+	return false;
+}
