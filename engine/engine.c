@@ -214,7 +214,7 @@ int engine_meet(struct engine *en, const char *label, const char *place, void (*
 	if (err)
 		return err;
 	if (!en->format.present) {
-		snprintf(en->alone, sizeof(en->alone), "%s could not be made", ".ckptfs");
+		snprintf(en->alone, sizeof(en->alone), FORMAT_DIR " could not be made");
 		return 0;
 	}
 	if (!en->coord.etcd)

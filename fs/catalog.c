@@ -190,7 +190,7 @@ static bool is_being_saved(const struct catalog *c, const char *name)
 	size_t i;
 
 	json_array_foreach (c->pending, i, p)
-		if (!strcmp(name + strlen(STAGING_PREFIX), json_get_text(p, "generation", "")))
+		if (!strcmp(staging_id(name), json_get_text(p, "generation", "")))
 			return true;
 	return false;
 }

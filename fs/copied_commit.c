@@ -80,7 +80,7 @@ int copied_commit_create(struct fs *fs, const struct caller *c, struct node *dir
 	struct inode_id dir_id = node_inode(dir);
 	char hidden[STAGING_MAX];
 	bool created;
-	int fd, copy, err = fs->engine->units ? units_new_id(hidden) : -EROFS;
+	int fd, copy, err = fs->engine->units ? staging_new(hidden) : -EROFS;
 
 	if (err)
 		return err;

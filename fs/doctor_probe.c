@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -35,20 +34,15 @@
 #define COPY_ROUNDS 5
 
 struct name {
-	char text[48];
+	char text[STAGING_MAX];
 };
 
 static struct name new_name(void)
 {
 	struct name n;
-	unsigned char id[16] = {0};
-	size_t i, len;
 
-	if (getrandom(id, sizeof(id), 0) != sizeof(id))
-		memcpy(id, &(uint64_t){clock_mono_ns()}, sizeof(uint64_t));
-	len = (size_t)snprintf(n.text, sizeof(n.text), "%s", STAGING_PREFIX);
-	for (i = 0; i < sizeof(id); i++)
-		len += (size_t)snprintf(n.text + len, sizeof(n.text) - len, "%02x", id[i]);
+	if (staging_new(n.text))
+		staging_name(n.text, ""); /* without random numbers no save works either */
 	return n;
 }
 

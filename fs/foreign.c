@@ -442,7 +442,7 @@ static int write_commit_file(struct listing_of *l)
 
 	if (fstat(dir, &st))
 		return -errno;
-	err = units_new_id(hidden);
+	err = staging_new(hidden);
 	if (err)
 		return err;
 	fd = openat(dir, hidden, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -453,7 +453,7 @@ static int write_commit_file(struct listing_of *l)
 			close(fd);
 		return err;
 	}
-	err = write_listing(l, hidden + strlen(STAGING_PREFIX), file);
+	err = write_listing(l, staging_id(hidden), file);
 	if (!err && geteuid() == 0 && fchown(fd, st.st_uid, st.st_gid))
 		err = -errno;
 	if (!err && fsync(fd))

@@ -27,24 +27,6 @@ struct walk {
 	bool in_unit;
 };
 
-static bool starts_with(const char *name, const char *prefix)
-{
-	return !strncmp(name, prefix, strlen(prefix));
-}
-
-static bool is_staging(const char *name)
-{
-	const char *id = name + strlen(STAGING_PREFIX);
-
-	return starts_with(name, STAGING_PREFIX) && strlen(id) == 32 &&
-	       strspn(id, "0123456789abcdef") == 32;
-}
-
-static bool is_trash(const char *name)
-{
-	return starts_with(name, TRASH_PREFIX) && name[strlen(TRASH_PREFIX)];
-}
-
 static struct rules *rules_built_in;
 
 static void make_built_in(void)
@@ -239,7 +221,7 @@ static bool names_a_neighbour(int dir, int fd, const struct stat *st)
 /* The name may lead elsewhere at any moment: judges what it opened. */
 static void look_at_file(struct walk *k, struct leftover *l)
 {
-	bool ours = is_staging(l->name), named = leftovers_is_checkpoint(l->name);
+	bool ours = name_is_staging(l->name), named = leftovers_is_checkpoint(l->name);
 	__cleanup_fd int fd =
 		openat(l->dir, l->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct record record;
@@ -340,10 +322,10 @@ static int look_at_dir(struct walk *k, struct leftover *l, size_t len)
 		report(k, l, LEFT_UNREADABLE, -errno);
 	else if (is_mount(fd, k->dev))
 		report(k, l, LEFT_MOUNT, 0);
-	else if (is_trash(l->name)) {
+	else if (name_is_trash(l->name)) {
 		tree_size(fd, k->dev, &l->size);
 		report(k, l, LEFT_TRASH, 0);
-	} else if (is_staging(l->name)) {
+	} else if (name_is_staging(l->name)) {
 		tree_size(fd, k->dev, &l->size);
 		report(k, l, leftovers_is_unit(fd) ? LEFT_UNPUBLISHED : LEFT_UNFINISHED, 0);
 	} else if (name_is_reserved(l->name)) {
@@ -393,11 +375,11 @@ static int look_at(struct walk *k, int dir, const struct dirent *entry, size_t l
 		return look_at_dir(k, &l, len);
 	}
 	l.size = (uint64_t)st.st_size;
-	if (S_ISREG(st.st_mode) && is_trash(name))
+	if (S_ISREG(st.st_mode) && name_is_trash(name))
 		report(k, &l, LEFT_TRASH, 0);
-	else if (S_ISREG(st.st_mode) && wanted && (!ours || is_staging(name)))
+	else if (S_ISREG(st.st_mode) && wanted && (!ours || name_is_staging(name)))
 		look_at_file(k, &l);
-	else if (S_ISLNK(st.st_mode) && is_staging(name)) /* a pending pointer */
+	else if (S_ISLNK(st.st_mode) && name_is_staging(name)) /* a pending pointer */
 		report(k, &l, LEFT_UNFINISHED, 0);
 	else if (ours)
 		report(k, &l, LEFT_UNKNOWN, 0);

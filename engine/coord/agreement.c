@@ -6,12 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const entries[] = {
-	[AGREE_JOIN] = "join",	   [AGREE_REPORT] = "report", [AGREE_VOTE] = "vote",
-	[AGREE_CLOSED] = "closed", [AGREE_HEIR] = "heir",
-};
-#define NR_ENTRIES (sizeof(entries) / sizeof(*entries))
-
 #define TO(state) MACHINE_TO(AGREE_##state)
 
 /* agreement.h draws this diagram. */
@@ -56,26 +50,6 @@ static uint32_t first_child(const struct agreement *a)
 static uint32_t parent_of(const struct agreement *a)
 {
 	return (a->slot - 1) / a->fanout;
-}
-
-bool agreement_read_entry(const char *text, enum agree_entry *what, uint32_t *slot,
-			  char node[COORD_NODE_MAX], const char **payload)
-{
-	char word[8];
-	unsigned i;
-	int at = 0;
-
-	if (sscanf(text, "%7[a-z] %10u %32[0-9a-f]%n", word, slot, node, &at) != 3 || !at ||
-	    (text[at] && text[at] != ' '))
-		return false;
-	*payload = text + at + (text[at] == ' ');
-	for (i = 0; i < NR_ENTRIES; i++) {
-		if (!strcmp(word, entries[i])) {
-			*what = (enum agree_entry)i;
-			return true;
-		}
-	}
-	return false;
 }
 
 /* --- joining --- */
@@ -195,11 +169,13 @@ static void heard(struct agreement *a, const char *text, struct agree_news *news
 
 static void decided(struct agreement *a, const char *text)
 {
-	if (!agreement_decision(text, &a->commit))
+	struct agree_decision d;
+
+	if (!agreement_read_decision(text, &d))
 		return;
 	a->decided = true;
-	sscanf(text, "%*[a-z] %32[0-9a-f]", a->decider);
-	a->commit = a->commit || FAULT(ABORT_IGNORED);
+	memcpy(a->decider, d.node, sizeof(a->decider));
+	a->commit = d.commit || FAULT(ABORT_IGNORED);
 	if (a->guarded)
 		set_state(a, a->commit ? AGREE_COMMIT : AGREE_ABORT);
 }
@@ -222,14 +198,14 @@ static void append(struct agree_op *op, const struct agreement *a, uint32_t slot
 		   enum agree_entry entry)
 {
 	op->what = AGREE_RECORD;
-	snprintf(op->kind, sizeof(op->kind), "log.%u.%u", slot, nr);
-	snprintf(op->head, sizeof(op->head), "%s %u %s", entries[entry], a->slot, a->node);
+	coord_log_kind(op->kind, slot, nr);
+	agreement_write_entry(op->head, entry, a->slot, a->node);
 }
 
 static void decide(struct agree_op *op, const struct agreement *a, bool commit)
 {
-	ask(op, AGREE_RECORD, "decision");
-	agreement_write_decision(op->head, sizeof(op->head), commit, a->node);
+	ask(op, AGREE_RECORD, COORD_DECISION);
+	agreement_write_decision(op->head, commit, a->node);
 	op->payload = commit ? AGREE_OF_COMMIT : AGREE_OF_ABORT;
 }
 
@@ -274,19 +250,19 @@ void agreement_next(const struct agreement *a, struct agree_op *op)
 	if (agreement_is_over(a))
 		return;
 	if (a->decided || a->doubt) {
-		ask(op, AGREE_READ, "open");
+		ask(op, AGREE_READ, COORD_OPEN);
 	} else if (a->abort) {
 		decide(op, a, false);
 	} else if (a->state == AGREE_JOINING && !a->joined) {
 		append(op, a, a->slot, a->next, AGREE_JOIN);
 	} else if (a->state == AGREE_JOINING) {
-		ask(op, AGREE_READ, a->undecided ? "open" : "decision");
+		ask(op, AGREE_READ, a->undecided ? COORD_OPEN : COORD_DECISION);
 	} else if (a->state == AGREE_PREPARED && !a->slot && a->nr_children && !a->prepared) {
 		/*
 		 * `prepare` comes first: a writer that dies on another node after it is too late to
 		 * spoil the generation.
 		 */
-		ask(op, AGREE_RECORD, "prepare");
+		ask(op, AGREE_RECORD, COORD_PREPARE);
 		prepare.length = a->next;
 		prepare.voted = voters(a);
 		memcpy(prepare.node, a->node, sizeof(prepare.node));
@@ -298,9 +274,8 @@ void agreement_next(const struct agreement *a, struct agree_op *op)
 		append(op, a, a->slot, a->next, AGREE_CLOSED);
 		if (!a->ready)
 			return;
-		snprintf(op->also, sizeof(op->also), "log.%u.%u", parent_of(a), vote_entry(a));
-		snprintf(op->also_head, sizeof(op->also_head), "%s %u %s", entries[AGREE_VOTE],
-			 a->slot, a->node);
+		coord_log_kind(op->also, parent_of(a), vote_entry(a));
+		agreement_write_entry(op->also_head, AGREE_VOTE, a->slot, a->node);
 	} else if (a->vote && !a->slot) {
 		decide(op, a, true);
 	} else if (a->early) {
@@ -334,7 +309,7 @@ static void is_prepared(struct agreement *a, const char *text)
  */
 static void looked(struct agreement *a, const char *kind, const char *text)
 {
-	if (!strcmp(kind, "open")) {
+	if (!strcmp(kind, COORD_OPEN)) {
 		a->doubt = false;
 		if (!text)
 			set_state(a, AGREE_LATE);
@@ -362,9 +337,9 @@ void agreement_answer(struct agreement *a, const struct agree_op *op, bool ours,
 		looked(a, op->kind, text);
 	} else if (!text) {
 		set_state(a, AGREE_LATE);
-	} else if (!strcmp(op->kind, "decision")) {
+	} else if (!strcmp(op->kind, COORD_DECISION)) {
 		decided(a, text);
-	} else if (!strcmp(op->kind, "prepare")) {
+	} else if (!strcmp(op->kind, COORD_PREPARE)) {
 		is_prepared(a, text);
 	} else if (a->state == AGREE_JOINING && ours) {
 		has_joined(a);
@@ -403,10 +378,10 @@ unsigned agreement_awaits(const struct agreement *a, char kinds[AGREE_AWAITS][CO
 	if (agreement_is_over(a) || a->state == AGREE_JOINING)
 		return 0;
 	if (a->slot && a->state == AGREE_OPEN)
-		snprintf(kinds[nr++], COORD_KIND_MAX, "prepare");
+		snprintf(kinds[nr++], COORD_KIND_MAX, COORD_PREPARE);
 	if (a->state != AGREE_VOTED)
-		snprintf(kinds[nr++], COORD_KIND_MAX, "log.%u.%u", a->slot, a->next);
-	snprintf(kinds[nr++], COORD_KIND_MAX, "decision");
+		coord_log_kind(kinds[nr++], a->slot, a->next);
+	snprintf(kinds[nr++], COORD_KIND_MAX, COORD_DECISION);
 	return nr;
 }
 
@@ -440,9 +415,9 @@ void agreement_saw(struct agreement *a, const char *kind, const char *text, stru
 	memset(news, 0, sizeof(*news));
 	if (agreement_is_over(a))
 		return;
-	if (!strcmp(kind, "decision"))
+	if (!strcmp(kind, COORD_DECISION))
 		decided(a, text);
-	else if (!strcmp(kind, "prepare"))
+	else if (!strcmp(kind, COORD_PREPARE))
 		prepared(a, text);
 	else
 		heard(a, text, news);
@@ -451,10 +426,14 @@ void agreement_saw(struct agreement *a, const char *kind, const char *text, stru
 void agreement_saw_behind(struct agreement *a, const char *text, struct agree_news *news)
 {
 	unsigned before = voters(a);
-	uint32_t next = a->next;
+	uint32_t next = a->next, slot;
+	char node[COORD_NODE_MAX];
+	enum agree_entry what;
+	const char *payload;
 
 	memset(news, 0, sizeof(*news));
-	if (agreement_is_over(a) || strncmp(text, "vote ", 5) || !strncmp(text, "vote 0 ", 7))
+	if (agreement_is_over(a) || !agreement_read_entry(text, &what, &slot, node, &payload) ||
+	    what != AGREE_VOTE || !slot)
 		return;
 	heard(a, text, news);
 	a->next = next;

@@ -306,17 +306,35 @@ static inline bool agreement_is_over(const struct agreement *a)
 	return a->state >= AGREE_COMMIT;
 }
 
-/* Reads an entry of a log, "WHAT SLOT NODE[ PAYLOAD]". False: @text is none. */
+/*
+ * The texts of the records, which agreement_text.c alone writes and reads. A head is the whole text
+ * of a record without payload; else a space and the payload follow. In the reading functions false
+ * says that @text is something else.
+ */
+
+/* The text of a record, for the caller to free; NULL: no memory. @payload: "" for none. */
+char *agreement_text(const char *head, const char *payload);
+
+/* Entries of logs: "report 17 9bc4c03b35e5828fe4b49aa7cefefdb2 {...}" of that slot and node. */
+void agreement_write_entry(char head[AGREE_HEAD_MAX], enum agree_entry what, uint32_t slot,
+			   const char *node);
 bool agreement_read_entry(const char *text, enum agree_entry *what, uint32_t *slot,
 			  char node[COORD_NODE_MAX], const char **payload);
 
-/* The payload of the decision @text; NULL: @text is none. */
-const char *agreement_decision(const char *text, bool *commit);
+/*
+ * `decision`: "commit NODE {...}" (decision.h has the payload), "abort NODE {...}" (refusal.h). A
+ * checkpoint of one node has the payload only.
+ */
+struct agree_decision {
+	bool commit;
+	char node[COORD_NODE_MAX]; /* "": unknown */
+	const char *payload;	   /* points into the text; "": none */
+};
 
-/* Writes a decision of @node, without its payload. */
-void agreement_write_decision(char *text, size_t size, bool commit, const char *node);
+void agreement_write_decision(char head[AGREE_HEAD_MAX], bool commit, const char *node);
+bool agreement_read_decision(const char *text, struct agree_decision *d);
 
-/* The record `prepare`. The two functions below alone write and read it. */
+/* `prepare`: "prepare 9bc4c03b35e5828fe4b49aa7cefefdb2 17 5 ended" */
 struct agree_prepare {
 	char node[COORD_NODE_MAX];
 	uint32_t length; /* of the root's log */
@@ -325,8 +343,6 @@ struct agree_prepare {
 };
 
 void agreement_write_prepare(char head[AGREE_HEAD_MAX], const struct agree_prepare *p);
-
-/* False: @text is none. */
 bool agreement_read_prepare(const char *text, struct agree_prepare *p);
 
 #endif

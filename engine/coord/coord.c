@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/coord/coord.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/cleanup.h"
 
 #define ID_DIGITS     (COORD_GEN_MAX - 1)
 #define NUMBER_DIGITS 10
+#define LOG	      "log"
 
 /* A generation has many records of a kind with @numbers, and the numbers stand behind its name. */
 static const struct {
 	const char *name;
 	unsigned numbers;
 } kinds[] = {
-	{"name", 0}, {"open", 0}, {"prepare", 0}, {"next", 0}, {"decision", 0}, {"log", 2},
+	{COORD_NAME, 0}, {COORD_OPEN, 0},     {COORD_PREPARE, 0},
+	{COORD_NEXT, 0}, {COORD_DECISION, 0}, {LOG, 2},
 };
 
 static bool is_id(const char *id)
@@ -56,4 +60,44 @@ bool coord_kind_ok(const char *kind)
 			return true;
 	}
 	return false;
+}
+
+void coord_log_kind(char kind[COORD_KIND_MAX], uint32_t slot, uint32_t nr)
+{
+	snprintf(kind, COORD_KIND_MAX, LOG ".%u.%u", slot, nr);
+}
+
+bool coord_is_log(const char *kind)
+{
+	return !strncmp(kind, LOG ".", strlen(LOG "."));
+}
+
+void coord_uid_name(char name[COORD_UID_MAX], uid_t owner)
+{
+	snprintf(name, COORD_UID_MAX, "%u", (unsigned)owner);
+}
+
+void coord_record_name(char name[COORD_NAME_MAX], const char *gen, const char *kind)
+{
+	snprintf(name, COORD_NAME_MAX, "%s.%s", gen, kind);
+}
+
+size_t coord_parse_uid(const char *name, uid_t *owner)
+{
+	size_t digits = strspn(name, "0123456789");
+	unsigned long nr = strtoul(name, NULL, 10);
+
+	*owner = (uid_t)nr;
+	if (digits > NUMBER_DIGITS || (*name == '0' && digits > 1) || nr >= (uid_t)-1)
+		return 0;
+	return digits;
+}
+
+const char *coord_parse_record(const char *name, char gen[COORD_GEN_MAX])
+{
+	if (strnlen(name, COORD_GEN_MAX) < COORD_GEN_MAX || name[ID_DIGITS] != '.')
+		return NULL;
+	memcpy(gen, name, ID_DIGITS);
+	gen[ID_DIGITS] = '\0';
+	return coord_gen_ok(gen) ? name + COORD_GEN_MAX : NULL;
 }

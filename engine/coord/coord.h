@@ -131,13 +131,42 @@ extern const struct coord_ops coord_dir_ops;
  */
 int coord_dir_test(struct backing *b, int dir, char why[COORD_WHY_MAX]);
 
+/* --- names --- */
+
+/* The kinds of records, but for the entries of logs: "log.SLOT.NR". */
+#define COORD_NAME     "name"
+#define COORD_OPEN     "open"
+#define COORD_PREPARE  "prepare"
+#define COORD_NEXT     "next" /* an earlier version made it */
+#define COORD_DECISION "decision"
+
+void coord_log_kind(char kind[COORD_KIND_MAX], uint32_t slot, uint32_t nr);
+bool coord_is_log(const char *kind);
+
+/*
+ * True if there is such a kind of record. Numbers are decimal, of at most ten digits, without
+ * leading zeros.
+ */
+bool coord_kind_ok(const char *kind);
+
 bool coord_gen_ok(const char *gen);
 /* True if @node has the form of a node's id. */
 bool coord_node_ok(const char *node);
+
 /*
- * True if there is such a kind of record: name, open, prepare, next, decision; log.N.N. The
- * numbers are decimal, of at most ten digits, without leading zeros.
+ * The name of a record, "UID/GEN.KIND", is a path for coord_dir.c and part of a key for
+ * coord_etcd.c: "0/9bc4c03b35e5828fe4b49aa7cefefdb2.log.17.3".
  */
-bool coord_kind_ok(const char *kind);
+#define COORD_UID_MAX  16
+#define COORD_NAME_MAX 80 /* of GEN.KIND */
+
+void coord_uid_name(char name[COORD_UID_MAX], uid_t owner);
+void coord_record_name(char name[COORD_NAME_MAX], const char *gen, const char *kind);
+
+/* The length of the UID that @name begins with; 0: it begins with none. */
+size_t coord_parse_uid(const char *name, uid_t *owner);
+
+/* The KIND in GEN.KIND, which is not checked; NULL: @name is something else. */
+const char *coord_parse_record(const char *name, char gen[COORD_GEN_MAX]);
 
 #endif

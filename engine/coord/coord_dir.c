@@ -47,8 +47,8 @@ __attribute__((format(printf, 4, 5))) static int distrust(const struct backing *
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
-	snprintf(path, sizeof(path), "%s/.ckptfs/txn/%u%s%s", b->path, (unsigned)owner,
-		 *name ? "/" : "", name);
+	snprintf(path, sizeof(path), "%s/" FORMAT_DIR "/" FORMAT_TXN "/%u%s%s", b->path,
+		 (unsigned)owner, *name ? "/" : "", name);
 	MESSAGE(text, COORD_DISTRUSTED, path, why, (unsigned)owner, path);
 	log_warn("%s", text);
 	return -EPERM;
@@ -105,7 +105,7 @@ static int open_dir(struct backing *b, int dir, const char *name)
 int dir_open(struct backing *b, const char *name)
 {
 	struct backing daemon = backing_daemon(b);
-	__cleanup_fd int top = backing_pin(&daemon, b->root_fd, ".ckptfs");
+	__cleanup_fd int top = backing_pin(&daemon, b->root_fd, FORMAT_DIR);
 
 	return top < 0 ? top : open_dir(&daemon, top, name);
 }
@@ -113,11 +113,11 @@ int dir_open(struct backing *b, const char *name)
 int dir_open_owner_in(struct backing *b, int txn, uid_t owner, bool quiet)
 {
 	struct backing daemon = backing_daemon(b);
-	char name[16];
+	char name[COORD_UID_MAX];
 	__cleanup_fd int pin = -1;
 	int err;
 
-	snprintf(name, sizeof(name), "%u", (unsigned)owner);
+	coord_uid_name(name, owner);
 	pin = backing_pin(&daemon, txn, name);
 	err = pin < 0 ? pin : trust_dir(b, pin, owner, quiet);
 	return err ? err : backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
@@ -125,7 +125,7 @@ int dir_open_owner_in(struct backing *b, int txn, uid_t owner, bool quiet)
 
 int dir_open_owner(struct backing *b, uid_t owner, bool quiet)
 {
-	__cleanup_fd int txn = dir_open(b, "txn");
+	__cleanup_fd int txn = dir_open(b, FORMAT_TXN);
 
 	return txn < 0 ? txn : dir_open_owner_in(b, txn, owner, quiet);
 }
@@ -133,13 +133,13 @@ int dir_open_owner(struct backing *b, uid_t owner, bool quiet)
 /* Opens txn/@owner, and makes it if it is missing; then its name is durable. */
 static int make_owner(struct backing *b, uid_t owner)
 {
-	__cleanup_fd int txn = dir_open(b, "txn"), dir = -1;
-	char name[16];
+	__cleanup_fd int txn = dir_open(b, FORMAT_TXN), dir = -1;
+	char name[COORD_UID_MAX];
 	int err;
 
 	if (txn < 0)
 		return txn;
-	snprintf(name, sizeof(name), "%u", (unsigned)owner);
+	coord_uid_name(name, owner);
 	err = backing_mkdir(b, txn, name, 0700);
 	dir = dir_open_owner_in(b, txn, owner, false); /* whatever mkdir answered */
 	if (dir < 0)
@@ -149,11 +149,6 @@ static int make_owner(struct backing *b, uid_t owner)
 }
 
 /* --- a record --- */
-
-void dir_file_name(char name[DIR_NAME_SIZE], const char *gen, const char *kind)
-{
-	snprintf(name, DIR_NAME_SIZE, "%s.%s", gen, kind);
-}
 
 static size_t put_head(char head[HEAD_MAX], size_t len)
 {
@@ -184,9 +179,7 @@ static bool is_file_of(const char *name, const char *record)
 {
 	size_t len = strlen(record);
 
-	return !strncmp(name, record, len) && name[len] == '.' &&
-	       strspn(name + len + 1, "0123456789abcdef") == DIR_TMP_DIGITS &&
-	       !name[len + 1 + DIR_TMP_DIGITS];
+	return dir_before_random(name) == len && !strncmp(name, record, len);
 }
 
 /*
@@ -375,12 +368,12 @@ static int dir_record(void *arg, const struct caller *owner, const char *gen, co
 		      const char *text, size_t len, char *first, size_t *first_len)
 {
 	struct backing b = backing_as(arg, owner);
-	char name[DIR_NAME_SIZE];
+	char name[COORD_NAME_MAX];
 
 	if (!coord_gen_ok(gen) || !coord_kind_ok(kind) || len > COORD_TEXT_MAX ||
 	    memchr(text, '\0', len))
 		return -EINVAL;
-	dir_file_name(name, gen, kind);
+	coord_record_name(name, gen, kind);
 	return record_as_owner(&b, owner->uid, name, text, len, first, first_len);
 }
 
@@ -397,12 +390,12 @@ static ssize_t dir_read(void *arg, uid_t owner, const char *gen, const char *kin
 {
 	const struct caller as = {.uid = owner, .gid = DIR_NOGROUP};
 	struct backing b = backing_as(arg, &as);
-	char name[DIR_NAME_SIZE];
+	char name[COORD_NAME_MAX];
 	ssize_t n;
 
 	if (!coord_gen_ok(gen) || !coord_kind_ok(kind))
 		return -EINVAL;
-	dir_file_name(name, gen, kind);
+	coord_record_name(name, gen, kind);
 	n = read_as_owner(&b, owner, name, buf, size);
 	return n == -EBUSY ? -ENOENT : n; /* no node was told yet that it exists */
 }
@@ -430,11 +423,11 @@ static int remove_as_owner(struct backing *b, uid_t owner, const char *name)
 static int dir_remove(void *arg, const struct caller *owner, const char *gen, const char *kind)
 {
 	struct backing b = backing_as(arg, owner);
-	char name[DIR_NAME_SIZE];
+	char name[COORD_NAME_MAX];
 
 	if (!coord_gen_ok(gen) || !coord_kind_ok(kind))
 		return -EINVAL;
-	dir_file_name(name, gen, kind);
+	coord_record_name(name, gen, kind);
 	return remove_as_owner(&b, owner->uid, name);
 }
 

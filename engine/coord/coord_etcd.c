@@ -27,12 +27,16 @@
 static void record_key(const struct coord_etcd *ce, char key[ETCD_KEY_MAX], uid_t owner,
 		       const char *gen, const char *kind)
 {
-	snprintf(key, ETCD_KEY_MAX, "%stxn/%u/%s.%s", ce->prefix, (unsigned)owner, gen, kind);
+	char uid[COORD_UID_MAX], name[COORD_NAME_MAX];
+
+	coord_uid_name(uid, owner);
+	coord_record_name(name, gen, kind);
+	snprintf(key, ETCD_KEY_MAX, "%s" ETCD_TXN_KEYS "%s/%s", ce->prefix, uid, name);
 }
 
 void etcd_node_key(const struct coord_etcd *ce, char key[ETCD_KEY_MAX], const char *node)
 {
-	snprintf(key, ETCD_KEY_MAX, "%snodes/%s", ce->prefix, node);
+	snprintf(key, ETCD_KEY_MAX, "%s" ETCD_NODE_KEYS "%s", ce->prefix, node);
 }
 
 /* --- the text of one key --- */
@@ -198,7 +202,7 @@ static int etcd_record_open(void *arg, const struct caller *owner, const char *g
 	if (r)
 		return r;
 	record_key(ce, key, owner->uid, gen, kind);
-	record_key(ce, open, owner->uid, gen, "open");
+	record_key(ce, open, owner->uid, gen, COORD_OPEN);
 	txn = json_pack("{s:[o, o], s:[o], s:[o, o]}", "compare", json_compare("NOT_EQUAL", open),
 			json_compare("EQUAL", key), "success", json_put(key, text, len), "failure",
 			json_get(open), json_get(key));
@@ -284,7 +288,7 @@ static void to_await(const struct coord_etcd *ce, const struct coord_key *key,
 {
 	record_key(ce, w->key, key->owner, key->gen, key->kind);
 	memcpy(w->range, w->key, sizeof(w->range));
-	if (!strncmp(key->kind, "log.", 4))
+	if (coord_is_log(key->kind))
 		strrchr(w->range, '.')[1] = '\0';
 }
 

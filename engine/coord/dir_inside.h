@@ -5,11 +5,11 @@
 
 #include "engine/backing/backing.h"
 #include "engine/coord/coord.h"
+#include "engine/format/format.h"
 
-#define DIR_NAME_SIZE	  80
 #define DIR_NOGROUP	  65534 /* a user needs no group to read its own files */
-#define DIR_TMP_DIGITS	  16	/* behind the name of a record that is being made */
-#define DIR_TMP_NAME_SIZE (DIR_NAME_SIZE + DIR_TMP_DIGITS + 1)
+#define DIR_TMP_DIGITS	  16	/* and a dot, behind the name of a record that is being made */
+#define DIR_TMP_NAME_SIZE (COORD_NAME_MAX + DIR_TMP_DIGITS + 1)
 
 /*
  * Opens BACKING/.ckptfs/@name for listing and syncing. Each look opens the directory anew: a client
@@ -24,7 +24,9 @@ int dir_each_name(struct backing *b, int dir, int (*seen)(void *arg, const char 
 int dir_open_owner(struct backing *b, uid_t owner, bool quiet);
 /* The same in @txn, which is open. */
 int dir_open_owner_in(struct backing *b, int txn, uid_t owner, bool quiet);
-void dir_file_name(char name[DIR_NAME_SIZE], const char *gen, const char *kind);
+
+/* The length of the name of a record before its dot and random digits; 0: it has none. dir_list.c */
+size_t dir_before_random(const char *name);
 
 /* coord_ops.forget and .list, and dir_each_name: dir_list.c */
 int dir_forget(void *arg, const struct caller *owner, const char *gen);

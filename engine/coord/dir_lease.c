@@ -17,7 +17,6 @@
 #include "engine/base/cleanup.h"
 #include "engine/coord/dir_inside.h"
 
-#define NODES  "nodes"
 #define NOBODY 65534
 
 static bool believed(struct backing *b, uid_t owner)
@@ -63,7 +62,7 @@ int dir_lease(void *arg, const char *node, const char *text, size_t len)
 	if (!coord_node_ok(node) || !len || len > COORD_LEASE_MAX || memchr(text, 0, len) ||
 	    text[len - 1] == ' ')
 		return -EINVAL;
-	dir = dir_open(b, NODES);
+	dir = dir_open(b, FORMAT_NODES);
 	if (dir < 0)
 		return dir;
 	fd = open_lease(b, dir, node, O_WRONLY);
@@ -86,7 +85,7 @@ ssize_t dir_lease_read(void *arg, const char *node, char *buf, size_t size)
 
 	if (!coord_node_ok(node))
 		return -EINVAL;
-	dir = dir_open(b, NODES);
+	dir = dir_open(b, FORMAT_NODES);
 	if (dir < 0)
 		return dir == -ENOENT ? -EIO : dir; /* it exists as long as there are nodes */
 	fd = open_lease(b, dir, node, O_RDONLY | O_NONBLOCK);
@@ -112,7 +111,7 @@ int dir_lease_end(void *arg, const char *node)
 
 	if (!coord_node_ok(node))
 		return -EINVAL;
-	dir = dir_open(b, NODES);
+	dir = dir_open(b, FORMAT_NODES);
 	err = dir < 0 ? dir : backing_unlink(b, dir, node, false);
 	if (err == -ENOENT)
 		err = 0;
@@ -137,6 +136,6 @@ int dir_lease_list(void *arg, int (*found)(void *arg, const char *node), void *f
 	struct backing *b = arg;
 	__cleanup_fd int dir = -1;
 
-	dir = dir_open(b, NODES);
+	dir = dir_open(b, FORMAT_NODES);
 	return dir < 0 ? dir : dir_each_name(b, dir, list_one, &l);
 }

@@ -12,9 +12,6 @@
 #include "engine/base/cleanup.h"
 #include "engine/coord/dir_inside.h"
 
-#define GEN_DIGITS (COORD_GEN_MAX - 1)
-#define DECISION   "decision"
-
 int dir_each_name(struct backing *b, int dir, int (*seen)(void *arg, const char *name), void *arg)
 {
 	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
@@ -25,6 +22,16 @@ int dir_each_name(struct backing *b, int dir, int (*seen)(void *arg, const char 
 	return err ? err : w.err;
 }
 
+size_t dir_before_random(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return dot && strlen(dot) == DIR_TMP_DIGITS + 1 &&
+			       strspn(dot + 1, "0123456789abcdef") == DIR_TMP_DIGITS
+		       ? (size_t)(dot - name)
+		       : 0;
+}
+
 /* GEN.KIND, or GEN.KIND.RANDOM, which is a left-over. */
 struct parsed {
 	char gen[COORD_GEN_MAX], kind[COORD_KIND_MAX];
@@ -33,24 +40,18 @@ struct parsed {
 
 static bool parse_name(const char *name, struct parsed *p)
 {
-	size_t len = strlen(name);
+	const char *kind = coord_parse_record(name, p->gen);
+	size_t before = dir_before_random(name), len;
 
-	if (len <= COORD_GEN_MAX || name[GEN_DIGITS] != '.')
+	if (!kind)
 		return false;
-	memcpy(p->gen, name, GEN_DIGITS);
-	p->gen[GEN_DIGITS] = '\0';
-	name += GEN_DIGITS + 1;
-	len -= GEN_DIGITS + 1;
-	/* No number of a kind has so many digits. */
-	p->left_over = len > DIR_TMP_DIGITS && name[len - DIR_TMP_DIGITS - 1] == '.' &&
-		       strspn(name + len - DIR_TMP_DIGITS, "0123456789abcdef") == DIR_TMP_DIGITS;
-	if (p->left_over)
-		len -= DIR_TMP_DIGITS + 1;
+	p->left_over = before > COORD_GEN_MAX; /* no number of a kind has so many digits */
+	len = p->left_over ? before - COORD_GEN_MAX : strlen(kind);
 	if (len >= sizeof(p->kind))
 		return false;
-	memcpy(p->kind, name, len);
+	memcpy(p->kind, kind, len);
 	p->kind[len] = '\0';
-	return coord_gen_ok(p->gen) && coord_kind_ok(p->kind);
+	return coord_kind_ok(p->kind);
 }
 
 /* A growing list of names. */
@@ -94,7 +95,7 @@ static int add_to_remove(void *arg, const char *name)
 
 	if (!parse_name(name, &p) || strcmp(p.gen, all->gen))
 		return 0;
-	if (strcmp(p.kind, DECISION))
+	if (strcmp(p.kind, COORD_DECISION))
 		return add_name(&all->first, name);
 	return p.left_over ? add_name(&all->last, name) : 0;
 }
@@ -108,9 +109,9 @@ static int remove_name(struct backing *b, int dir, const char *name)
 
 static int remove_kind(struct backing *b, int dir, const char *gen, const char *kind)
 {
-	char name[DIR_NAME_SIZE];
+	char name[COORD_NAME_MAX];
 
-	dir_file_name(name, gen, kind);
+	coord_record_name(name, gen, kind);
 	return remove_name(b, dir, name);
 }
 
@@ -120,7 +121,7 @@ static int remove_kind(struct backing *b, int dir, const char *gen, const char *
  */
 static int remove_all(struct backing *b, int dir, const struct to_remove *listed)
 {
-	static const char *const named[] = {"open", "name", "prepare", "next"};
+	static const char *const named[] = {COORD_OPEN, COORD_NAME, COORD_PREPARE, COORD_NEXT};
 	int err = 0;
 	size_t i;
 
@@ -134,7 +135,7 @@ static int remove_all(struct backing *b, int dir, const struct to_remove *listed
 	if (!err)
 		err = backing_sync(b, dir, false);
 	if (!err)
-		err = remove_kind(b, dir, listed->gen, DECISION);
+		err = remove_kind(b, dir, listed->gen, COORD_DECISION);
 	for (i = 0; !err && i < listed->last.nr; i++) {
 		if (!i)
 			err = backing_sync(b, dir, false);
@@ -190,16 +191,13 @@ struct listing {
 static int list_owner(void *arg, const char *name)
 {
 	struct listing *l = arg;
-	unsigned long owner = strtoul(name, NULL, 10);
-	struct caller as = {.uid = (uid_t)owner, .gid = DIR_NOGROUP};
+	struct caller as = {.gid = DIR_NOGROUP};
+	size_t len = coord_parse_uid(name, &as.uid), i;
 	struct backing b = backing_as(l->b, &as);
 	struct names all = {0};
-	char again[32];
-	size_t i;
 	int err;
 
-	snprintf(again, sizeof(again), "%lu", owner);
-	if (strcmp(again, name) || owner >= (uid_t)-1)
+	if (!len || name[len])
 		return 0;
 	err = list_as_owner(&b, l->txn, as.uid, &all);
 	if (err && err != -ENOENT && !l->err)
@@ -219,7 +217,7 @@ int dir_list(void *arg, int (*found)(void *arg, uid_t owner, const char *gen), v
 	__cleanup_fd int txn = -1;
 	int err;
 
-	txn = l.txn = dir_open(l.b, "txn");
+	txn = l.txn = dir_open(l.b, FORMAT_TXN);
 	if (txn < 0)
 		return txn == -ENOENT ? 0 : txn;
 	err = dir_each_name(l.b, txn, list_owner, &l);

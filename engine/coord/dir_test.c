@@ -158,7 +158,7 @@ int coord_dir_test(struct backing *b, int dir, char why[COORD_WHY_MAX])
 
 	*why = '\0';
 	if (dir < 0)
-		t.dir = own = dir_open(b, "nodes");
+		t.dir = own = dir_open(b, FORMAT_NODES);
 	if (t.dir < 0)
 		return t.dir;
 	if (getrandom(&nr, sizeof(nr), 0) != sizeof(nr))

@@ -25,11 +25,11 @@ static atomic_bool outage; /* of the one backing of this process */
 static int look_as_owner(struct backing *b, const struct coord_key *key)
 {
 	__cleanup_fd int dir = dir_open_owner(b, key->owner, true), pin = -1;
-	char name[DIR_NAME_SIZE];
+	char name[COORD_NAME_MAX];
 
 	if (dir < 0)
 		return dir;
-	dir_file_name(name, key->gen, key->kind);
+	coord_record_name(name, key->gen, key->kind);
 	pin = backing_pin(b, dir, name);
 	return pin < 0 ? pin : 1;
 }

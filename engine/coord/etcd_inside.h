@@ -10,6 +10,10 @@
 #define PREFIX_MAX 64
 #define NOBODY	   (-1) /* no eventfd wakes the call */
 
+/* Behind the prefix: UID/GEN.KIND (coord.h) follows the first, the id of a node the second. */
+#define ETCD_TXN_KEYS  "txn/"
+#define ETCD_NODE_KEYS "nodes/"
+
 struct coord_etcd {
 	struct etcd *etcd;
 	struct etcd_watch *watch;

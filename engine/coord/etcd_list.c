@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/coord/etcd_inside.h"
@@ -88,23 +87,18 @@ static int list_keys(struct listing *l, const char *below)
  */
 static int seen_record(struct listing *l, const char *name)
 {
-	char again[ETCD_KEY_MAX], gen[COORD_GEN_MAX];
-	const char *slash = strchr(name, '/'), *dot = strchr(name, '.');
-	unsigned long owner = strtoul(name, NULL, 10);
+	char of_gen[ETCD_KEY_MAX], gen[COORD_GEN_MAX];
+	uid_t owner;
+	size_t len = coord_parse_uid(name, &owner);
 
-	if (!slash || !dot || dot - slash != COORD_GEN_MAX)
+	if (!len || name[len] != '/' || !coord_parse_record(name + len + 1, gen))
 		return 0;
-	memcpy(gen, slash + 1, COORD_GEN_MAX - 1);
-	gen[COORD_GEN_MAX - 1] = '\0';
-	snprintf(again, sizeof(again), "%lu/%s", owner, gen);
-	if (owner >= (uid_t)-1 || !coord_gen_ok(gen) ||
-	    strncmp(again, name, (size_t)(dot - name)) || again[dot - name])
+	snprintf(of_gen, sizeof(of_gen), "%.*s/%s", (int)len, name, gen);
+	snprintf(l->next, sizeof(l->next), "%s%s%c", l->prefix, of_gen, '.' + 1);
+	if (!strcmp(of_gen, l->told))
 		return 0;
-	snprintf(l->next, sizeof(l->next), "%s%s%c", l->prefix, again, '.' + 1);
-	if (!strcmp(again, l->told))
-		return 0;
-	memcpy(l->told, again, sizeof(l->told));
-	return l->gen_found(l->found_arg, (uid_t)owner, gen);
+	memcpy(l->told, of_gen, sizeof(l->told));
+	return l->gen_found(l->found_arg, owner, gen);
 }
 
 int etcd_list(void *arg, int (*found)(void *arg, uid_t owner, const char *gen), void *found_arg)
@@ -112,7 +106,7 @@ int etcd_list(void *arg, int (*found)(void *arg, uid_t owner, const char *gen), 
 	struct listing l = {
 		.ce = arg, .seen = seen_record, .gen_found = found, .found_arg = found_arg};
 
-	return list_keys(&l, "txn/");
+	return list_keys(&l, ETCD_TXN_KEYS);
 }
 
 static int seen_node(struct listing *l, const char *name)
@@ -125,5 +119,5 @@ int etcd_lease_list(void *arg, int (*found)(void *arg, const char *node), void *
 	struct listing l = {
 		.ce = arg, .seen = seen_node, .node_found = found, .found_arg = found_arg};
 
-	return list_keys(&l, "nodes/");
+	return list_keys(&l, ETCD_NODE_KEYS);
 }

@@ -6,8 +6,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* Names that ckptfs reserves, beside and in units. */
-#define RESERVED_PREFIX ".ckptfs-"
+#include "engine/format/names.h"
 
 bool commit_is_hex(const char *text)
 {
@@ -23,7 +22,7 @@ static const char *name_problem(const char *name, size_t len)
 		return "a path with '.' or '..' in it";
 	if (len > NAME_MAX)
 		return "a path with a name that is too long";
-	if (!strncmp(name, RESERVED_PREFIX, strlen(RESERVED_PREFIX)))
+	if (name_is_reserved(name))
 		return "a path with a name that ckptfs keeps for itself";
 	return NULL;
 }

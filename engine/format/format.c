@@ -160,15 +160,15 @@ static int init_tree(int root_fd)
 	fd = open_dir(root_fd, O_RDONLY);
 	if (fd < 0)
 		return fd;
-	err = make_dir(fd, "txn", 01777);
+	err = make_dir(fd, FORMAT_TXN, 01777);
 	if (!err)
-		err = make_dir(fd, "nodes", 01777);
+		err = make_dir(fd, FORMAT_NODES, 01777);
 	/*
 	 * `init` of an older backing of another user is no error. The first save that needs
 	 * `digests` then makes it.
 	 */
 	if (!err)
-		make_dir(fd, "digests", 01777);
+		make_dir(fd, FORMAT_DIGESTS, 01777);
 	if (!err)
 		err = write_version(fd);
 	if (!err && (fsync(fd) || fsync(root_fd)))

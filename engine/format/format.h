@@ -17,6 +17,9 @@
 #define FORMAT_VERSION 1
 #define FORMAT_DIR     ".ckptfs"
 #define FORMAT_FILE    "version.json"
+#define FORMAT_TXN     "txn"	 /* records: coord.h */
+#define FORMAT_NODES   "nodes"	 /* leases: coord.h */
+#define FORMAT_DIGESTS "digests" /* digest_record.h */
 
 struct format {
 	bool present;  /* false: version.json is missing (and could not be made) */

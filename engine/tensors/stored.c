@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -13,12 +12,12 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/json.h"
 #include "engine/format/commit.h"
+#include "engine/format/names.h"
 #include "engine/tensors/types.h"
 
 #define DIGEST_LINE "\"digest\": \""
 #define DIMS_MAX    64
 #define HEX_SIZE    COMMIT_HEX
-#define TEMP_FORMAT ".ckptfs-%016llx%016llx" /* a staging name: fsck removes what a crash leaves */
 
 static void to_hex(XXH128_hash_t hash, char hex[HEX_SIZE])
 {
@@ -210,18 +209,16 @@ static int digest_commit(int dir, char hex[HEX_SIZE])
  * A new file in @dir. It has no name yet, so that nobody who lists @dir sees one come and go: @name
  * is empty. Where the filesystem has no such files, or one is replaced, @name is a hidden one.
  */
-static int create_temp(int dir, char name[NAME_MAX], mode_t mode)
+static int create_temp(int dir, char name[STAGING_MAX], mode_t mode)
 {
 	bool replaces = !faccessat(dir, INDEX_FILE, F_OK, AT_SYMLINK_NOFOLLOW);
 	int fd = replaces ? -1 : openat(dir, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
-	unsigned long long nr[2];
 
 	name[0] = '\0';
 	if (fd >= 0)
 		return fd;
-	if (getrandom(nr, sizeof(nr), 0) != sizeof(nr))
+	if (staging_new(name)) /* fsck removes what a crash leaves */
 		return -EIO;
-	snprintf(name, NAME_MAX, TEMP_FORMAT, nr[0], nr[1]);
 	fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	return fd < 0 ? -errno : fd;
 }
@@ -239,7 +236,7 @@ static int give_name(int dir, int fd, const char *name)
 
 int index_keep(const struct index *ix, int dir)
 {
-	char commit[HEX_SIZE], name[NAME_MAX];
+	char commit[HEX_SIZE], name[STAGING_MAX];
 	__cleanup_fd int fd = -1;
 	struct stat st;
 	int err = digest_commit(dir, commit);

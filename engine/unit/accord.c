@@ -37,7 +37,7 @@ struct backing accord_backing(const struct units *us, const struct process *p,
 
 const char *accord_generation(const struct checkpoint *cp)
 {
-	return cp->staging + strlen(STAGING_PREFIX);
+	return staging_id(cp->staging);
 }
 
 void accord_wake(struct checkpoint *cp)

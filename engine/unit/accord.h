@@ -306,9 +306,6 @@ void accord_has_name(struct checkpoint *cp);
 /* @cp was begun, but is not shown: drops it. Other nodes may have found it. */
 void accord_never_shown(struct checkpoint *cp);
 
-/* The payload of a decision record, behind what the agreement writes. */
-const char *accord_decision(const char *text, bool *commit);
-
 /*
  * At mount, or later if that could not be then. Nothing is decided of the generation @gen: if the
  * former mount with this one's label began it, aborts it unless heirs can commit it. That mount is

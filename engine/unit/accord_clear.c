@@ -63,7 +63,7 @@ static void clear_late(struct checkpoint *cp)
 	const char *gen = accord_generation(cp);
 	char text[1];
 
-	if (us->coord->read(us->coord_arg, cp->owner.uid, gen, "open", text, sizeof(text)) ==
+	if (us->coord->read(us->coord_arg, cp->owner.uid, gen, COORD_OPEN, text, sizeof(text)) ==
 	    -ENOENT)
 		us->coord->forget(us->coord_arg, &cp->owner, gen);
 }

@@ -84,9 +84,8 @@ static void tend_locked(struct accord *a)
 static char *vote_text(struct accord *a, const char *head)
 {
 	__cleanup_free char *payload = vote_compose(accord_nodes(a->cp), a->list, NULL);
-	char *text;
 
-	return payload && asprintf(&text, "%s %s", head, payload) >= 0 ? text : NULL;
+	return payload ? agreement_text(head, payload) : NULL;
 }
 
 /* Lock not held. As coord_ops.record. If both cannot be made together, only the first is made. */
@@ -125,7 +124,6 @@ static void compose_locked(struct accord *a, struct exchange *x)
 	const struct agree_op *op = &x->op;
 	const char *payload = "";
 	char *report = NULL;
-	size_t size;
 
 	if (op->payload == AGREE_OF_REPORT)
 		payload = report = accord_compose_report(a);
@@ -136,10 +134,7 @@ static void compose_locked(struct accord *a, struct exchange *x)
 		payload = a->payloads[op->payload];
 	if (*op->also)
 		x->also = vote_text(a, op->also_head);
-	size = sizeof(op->head) + (payload ? strlen(payload) : 0) + 2;
-	x->text = payload ? malloc(size) : NULL;
-	if (x->text)
-		snprintf(x->text, size, "%s%s%s", op->head, *payload ? " " : "", payload);
+	x->text = payload ? agreement_text(op->head, payload) : NULL;
 	free(report);
 }
 
@@ -184,19 +179,26 @@ static void note_said_locked(struct accord *a)
 	a->said_ns = clock_mono_ns();
 }
 
+/* Keeps what others have decided. False: @text is no decision. */
+static bool keep_decision(struct accord *a, const char *text)
+{
+	struct agree_decision d;
+
+	if (!agreement_read_decision(text, &d))
+		return false;
+	free(a->payloads[AGREE_OF_ABORT]);
+	a->payloads[AGREE_OF_ABORT] = strdup(d.payload);
+	return true;
+}
+
 /* The call has succeeded. */
 static void take_answer_locked(struct accord *a, const struct exchange *x)
 {
-	bool of_decision = !strcmp(x->op.kind, "decision");
+	bool of_decision = !strcmp(x->op.kind, COORD_DECISION);
 	struct agree_news news;
 
-	if (!x->ours && of_decision && !x->over) {
-		bool commit;
-		const char *what = agreement_decision(x->first, &commit);
-
-		free(a->payloads[AGREE_OF_ABORT]);
-		a->payloads[AGREE_OF_ABORT] = what ? strdup(what) : NULL;
-	}
+	if (!x->ours && of_decision && !x->over)
+		keep_decision(a, x->first);
 	if (x->ours && x->op.payload == AGREE_OF_REPORT)
 		note_said_locked(a);
 	agreement_answer(&a->a, &x->op, x->ours, x->over ? NULL : x->first, &news);
@@ -247,20 +249,13 @@ static bool look_at_locked(struct accord *a, const char *kind, char *text)
 	len = us->coord->read(us->coord_arg, a->cp->owner.uid, accord_generation(a->cp), kind, text,
 			      COORD_TEXT_MAX);
 	lock_take(&us->lock);
-	if (len == -ENOENT && !strcmp(kind, "decision"))
+	if (len == -ENOENT && !strcmp(kind, COORD_DECISION))
 		a->undecided_ns = begun_ns;
-	if (len < 0 || (!strcmp(kind, "prepare") && accord_awaits_end_of_writer(a->cp)))
+	if (len < 0 || (!strcmp(kind, COORD_PREPARE) && accord_awaits_end_of_writer(a->cp)))
 		return false;
 	text[len] = '\0';
-	if (!strcmp(kind, "decision")) {
-		bool commit;
-		const char *what = agreement_decision(text, &commit);
-
-		if (!what)
-			return false;
-		free(a->payloads[AGREE_OF_ABORT]);
-		a->payloads[AGREE_OF_ABORT] = what ? strdup(what) : NULL;
-	}
+	if (!strcmp(kind, COORD_DECISION) && !keep_decision(a, text))
+		return false;
 	agreement_saw(&a->a, kind, text, &news);
 	accord_take_news(a, &news);
 	a->heard_ns = a->stirred_ns = clock_mono_ns();
@@ -278,9 +273,9 @@ void accord_look(struct accord *a)
 	for (i = 0; text && i < nr && !seen; i++)
 		while (look_at_locked(a, kinds[i], text)) {
 			seen = true;
-			if (strncmp(kinds[i], "log.", 4) != 0)
+			if (!coord_is_log(kinds[i]))
 				break;
-			snprintf(kinds[i], COORD_KIND_MAX, "log.%u.%u", a->a.slot, a->a.next);
+			coord_log_kind(kinds[i], a->a.slot, a->a.next);
 		}
 	free(text);
 }
@@ -296,7 +291,7 @@ void accord_look_behind(struct accord *a)
 	     at++) {
 		ssize_t len;
 
-		snprintf(kind, sizeof(kind), "log.%u.%u", a->a.slot, at);
+		coord_log_kind(kind, a->a.slot, at);
 		lock_drop(&us->lock);
 		len = us->coord->read(us->coord_arg, a->cp->owner.uid, accord_generation(a->cp),
 				      kind, text, COORD_TEXT_MAX);

@@ -402,19 +402,14 @@ int accord_check_open(struct checkpoint *cp)
 
 	if (!text)
 		return 0;
-	if (us->coord->read(us->coord_arg, cp->owner.uid, accord_generation(cp), "decision", text,
-			    COORD_TEXT_MAX) < 0)
+	if (us->coord->read(us->coord_arg, cp->owner.uid, accord_generation(cp), COORD_DECISION,
+			    text, COORD_TEXT_MAX) < 0)
 		return 0;
 	LOCK_SCOPE(&us->lock);
 	accord_wake(cp);
 	while (!err && cp->state == GENERATION_OPEN && clock_mono_ns() < until)
 		err = units_wait(us);
 	return err;
-}
-
-const char *accord_decision(const char *text, bool *commit)
-{
-	return agreement_decision(text, commit);
 }
 
 /* Drops the lock while it waits. */

@@ -269,7 +269,7 @@ static unsigned read_log(struct search *s, uint32_t slot, char nodes[][COORD_NOD
 		uint32_t from;
 		ssize_t len;
 
-		snprintf(kind, sizeof(kind), "log.%u.%u", slot, i);
+		coord_log_kind(kind, slot, i);
 		len = us->coord->read(us->coord_arg, s->uid, s->gen, kind, s->text, COORD_TEXT_MAX);
 		missing += len < 0;
 		s->text[len < 0 ? 0 : len] = '\0';

@@ -55,24 +55,24 @@ struct checkpoint *accord_part(struct units *us, const char *gen)
 static int abort_for(struct units *us, const struct caller *owner, const struct claim *c)
 {
 	__cleanup_free char *first = malloc(COORD_TEXT_MAX);
-	char text[1024], reason[512], label[NODES_LABEL_MAX];
-	__cleanup_free char *payload = NULL;
+	char head[AGREE_HEAD_MAX], reason[512], label[NODES_LABEL_MAX];
+	__cleanup_free char *payload = NULL, *text = NULL;
 	struct refusal refusal = {.err = EIO, .reason = reason, .node = label};
 	size_t len;
 	int r;
 
-	snprintf(reason, sizeof(reason), "node %s, which began it, shows no life", c->label);
+	snprintf(reason, sizeof(reason), "node %s, which began it, shows no life", c->opened.label);
 	refusal.node = nodes_label(us->nodes, nodes_id(us->nodes), label);
 	payload = refusal_write(&refusal);
-	if (!first || !payload)
+	agreement_write_decision(head, false, nodes_id(us->nodes));
+	text = payload ? agreement_text(head, payload) : NULL;
+	if (!first || !text)
 		return -ENOMEM;
-	agreement_write_decision(text, sizeof(text), false, nodes_id(us->nodes));
-	snprintf(text + strlen(text), sizeof(text) - strlen(text), " %s", payload);
 	if (us->coord->record_open)
-		r = us->coord->record_open(us->coord_arg, owner, c->end.last, "decision", text,
+		r = us->coord->record_open(us->coord_arg, owner, c->end.last, COORD_DECISION, text,
 					   strlen(text), NULL, first, &len);
 	else
-		r = us->coord->record(us->coord_arg, owner, c->end.last, "decision", text,
+		r = us->coord->record(us->coord_arg, owner, c->end.last, COORD_DECISION, text,
 				      strlen(text), first, &len);
 	return r < 0 && r != -ESTALE ? r : 0; /* -ESTALE: it is over */
 }
@@ -82,7 +82,7 @@ int accord_abort_for_former_mount(struct units *us, const struct caller *owner, 
 	struct claim c;
 	int err = us->nodes ? claim_look(us, owner->uid, gen, &c) : 0;
 
-	if (err || !us->nodes || !c.open || !nodes_is_before(us->nodes, c.node))
+	if (err || !us->nodes || !c.open || !nodes_is_before(us->nodes, c.opened.node))
 		return err;
 	return accord_is_left_to_heirs(us, owner->uid, gen) ? 0 : abort_for(us, owner, &c);
 }
@@ -92,7 +92,8 @@ static int tell_busy(struct checkpoint *cp, const struct claim *c)
 	char text[MESSAGE_MAX], path[PATH_MAX];
 
 	checkpoint_path(cp, path, sizeof(path));
-	MESSAGE(text, CHECKPOINT_BUSY_ELSEWHERE, path, c->job, c->label, cp->maker->key);
+	MESSAGE(text, CHECKPOINT_BUSY_ELSEWHERE, path, c->opened.job, c->opened.label,
+		cp->maker->key);
 	failures_add(cp->units->failures, cp->owner.uid, "save", path, EBUSY, text);
 	return -EBUSY;
 }
@@ -105,7 +106,7 @@ static bool is_being_named(struct units *us, const struct caller *asks, int dir,
 	char staging[STAGING_MAX];
 	struct statx stx;
 
-	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, c->end.last);
+	staging_name(staging, c->end.last);
 	return c->settled && backing_stat_at(&b, dir, staging, &stx) != -ENOENT;
 }
 
@@ -152,7 +153,7 @@ static bool is_left_behind(struct units *us, const struct claim *c, struct proce
 	uint64_t now = clock_mono_ns(), *since;
 
 	if (!(c->open || c->superseded) || !p->spans ||
-	    epoch_order(p, c->job, EPOCH_LASTS) != EPOCH_NEWER || now - since_ns >= ANEW_NS)
+	    epoch_order(p, c->opened.job, EPOCH_LASTS) != EPOCH_NEWER || now - since_ns >= ANEW_NS)
 		return false;
 	LOCK_SCOPE(&us->lock);
 	since = known_make(&us->left, p, hash_text(c->open, c->end.last));
@@ -195,7 +196,8 @@ static int find_free(struct checkpoint *cp, struct claim *c, char orphan[COORD_G
 				return err < 0 ? err : 0;
 			continue;
 		}
-		if (strcmp(c->node, nodes_id(us->nodes)) && !nodes_alive_now(us->nodes, c->node)) {
+		if (strcmp(c->opened.node, nodes_id(us->nodes)) &&
+		    !nodes_alive_now(us->nodes, c->opened.node)) {
 			bool left = accord_is_left_to_heirs(us, cp->owner.uid, c->end.last);
 
 			err = left ? wait_a_moment(us) : abort_for(us, &cp->owner, c);
@@ -205,13 +207,14 @@ static int find_free(struct checkpoint *cp, struct claim *c, char orphan[COORD_G
 				memcpy(orphan, c->end.last, COORD_GEN_MAX);
 			continue;
 		}
-		if (!strcmp(c->job, cp->maker->key) && strcmp(c->node, nodes_id(us->nodes)))
+		if (!strcmp(c->opened.job, cp->maker->key) &&
+		    strcmp(c->opened.node, nodes_id(us->nodes)))
 			return -EEXIST;
 		/*
 		 * Whether that node lives has to be seen first: a job that begins again after a
 		 * power cut waits for that.
 		 */
-		if (!nodes_shows_life(us->nodes, c->node))
+		if (!nodes_shows_life(us->nodes, c->opened.node))
 			until = clock_mono_ns() + CLAIM_WAIT_NS;
 		LOCK_SCOPE(&us->lock);
 		struct checkpoint *mine = accord_part(us, c->end.last);
@@ -403,17 +406,17 @@ static int await_join_locked(struct units *us, const char *gen, const struct pla
 static int join(struct units *us, const struct caller *c, struct process *p, const struct place *at,
 		const struct claim *claim)
 {
-	struct caller owner = {.uid = c->uid, .gid = claim->gid, .pid = c->pid};
+	struct caller owner = {.uid = c->uid, .gid = claim->opened.gid, .pid = c->pid};
 	struct checkpoint *cp;
-	int err = checkpoint_adopt(us, &owner, p, at, claim->end.last, claim->inherits,
-				   claim->follows, &cp);
+	int err = checkpoint_adopt(us, &owner, p, at, claim->end.last, claim->opened.inherits,
+				   claim->opened.follows, &cp);
 
 	if (err)
 		return err;
 	{
 		LOCK_SCOPE(&us->lock);
 		if (!accord_part(us, claim->end.last))
-			err = accord_attach(cp, claim->node);
+			err = accord_attach(cp, claim->opened.node);
 	}
 	checkpoint_put(cp);
 	return err;
@@ -434,8 +437,8 @@ static int await_staging(struct units *us, const struct caller *c, const struct 
 		return units_wait(us) ? -EINTR : 1;
 	}
 	units_path(us, dir_id, name, path, sizeof(path));
-	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, claim->end.last);
-	MESSAGE(text, CHECKPOINT_LOST, path, claim->label, staging, path);
+	staging_name(staging, claim->end.last);
+	MESSAGE(text, CHECKPOINT_LOST, path, claim->opened.label, staging, path);
 	failures_add(us->failures, c->uid, "save", path, EIO, text);
 	return -EIO;
 }
@@ -448,10 +451,11 @@ static int take_part(struct units *us, const struct caller *c, struct process *p
 		     const struct place *at, const struct claim *claim, unsigned renames,
 		     struct checkpoint **out)
 {
-	bool mine = !strcmp(claim->node, nodes_id(us->nodes));
+	bool mine = !strcmp(claim->opened.node, nodes_id(us->nodes));
 	int err = 0;
 
-	if (strcmp(claim->job, p->key) || (!mine && !nodes_alive_now(us->nodes, claim->node)))
+	if (strcmp(claim->opened.job, p->key) ||
+	    (!mine && !nodes_alive_now(us->nodes, claim->opened.node)))
 		return 0;
 	{
 		LOCK_SCOPE(&us->lock);

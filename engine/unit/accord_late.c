@@ -85,11 +85,11 @@ static const char *untold_locked(struct units *us, const struct checkpoint *cp)
 static bool is_of_start(struct units *us, const struct claim *c, const struct process *p)
 {
 	bool ours = !strcmp(c->decider, nodes_id(us->nodes));
-	uint64_t served_ns = ours ? nodes_served_ns(us->nodes, c->node) : 0;
+	uint64_t served_ns = ours ? nodes_served_ns(us->nodes, c->opened.node) : 0;
 
 	if (!served_ns)
 		served_ns = clock_mono_ns() - us->forget_ns;
-	return is_of_epoch(p, c->job, served_ns + START_TICK_NS);
+	return is_of_epoch(p, c->opened.job, served_ns + START_TICK_NS);
 }
 
 /*

@@ -139,7 +139,7 @@ int checkpoint_make(struct units *us, const struct caller *c, struct process *p,
 	*out = NULL;
 	if (!cp)
 		return -ENOMEM;
-	err = cp->target.dir < 0 ? -EMFILE : units_new_id(cp->staging);
+	err = cp->target.dir < 0 ? -EMFILE : staging_new(cp->staging);
 	if (!err)
 		err = stage(cp, mode, was);
 	if (err)
@@ -187,7 +187,7 @@ int checkpoint_adopt(struct units *us, const struct caller *c, struct process *p
 		return -ENOMEM;
 	cp->inherits = inherits;
 	cp->follows = follows;
-	snprintf(cp->staging, sizeof(cp->staging), "%s%s", STAGING_PREFIX, gen);
+	staging_name(cp->staging, gen);
 	err = cp->target.dir < 0 ? -EMFILE : adopt_staged(cp);
 	if (!err && inherits)
 		err = checkpoint_knows_inherited(cp);

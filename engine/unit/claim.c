@@ -7,12 +7,10 @@
 #include <string.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/base/json.h"
 #include "engine/base/lock.h"
 #include "engine/coord/nodes.h"
 #include "engine/unit/accord_impl.h"
 #include "engine/unit/refusal.h"
-#include "engine/unit/reserved_names.h"
 
 #define CHAIN_LONG 16 /* records of a name that is saved to all the time */
 
@@ -21,39 +19,23 @@ static struct namechain chain_of_user(struct units *us, const struct caller *own
 	return (struct namechain){us->coord, us->coord_arg, owner, nodes_id(us->nodes)};
 }
 
-static int parse_open(const char *text, size_t len, struct claim *c)
+static void read_decision(char *text, size_t len, struct claim *c)
 {
-	json_t *o = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
-	const char *node = json_get_text(o, "node", ""), *job = json_get_text(o, "job", "");
-	bool ok = coord_node_ok(node) && *job && strlen(job) < sizeof(c->job);
-
-	if (ok) {
-		memcpy(c->node, node, sizeof(c->node));
-		snprintf(c->job, sizeof(c->job), "%s", job);
-		snprintf(c->label, sizeof(c->label), "%s", json_get_text(o, "label", "?"));
-		c->gid = (gid_t)json_get_int(o, "gid", 0);
-		c->inherits = json_is_true(json_object_get(o, "inherits"));
-		c->follows = json_is_true(json_object_get(o, "follows"));
-	}
-	json_decref(o);
-	return ok ? 0 : -EPERM;
-}
-
-static void parse_decision(char *text, size_t len, struct claim *c)
-{
+	struct agree_decision d;
 	struct refusal r;
-	const char *what;
 
 	text[len] = '\0';
-	what = accord_decision(text, &c->settled);
-	if (!what || c->settled)
+	if (!agreement_read_decision(text, &d))
 		return;
-	refusal_read(&r, what);
+	c->settled = d.commit;
+	if (d.commit)
+		return;
+	refusal_read(&r, d.payload);
 	c->settled = r.ordinary;
 	c->superseded = r.err == ESTALE;
-	c->failed = r.err && !c->superseded && r.err != ECANCELED && !r.dropped && !r.ordinary;
-	if (sscanf(text, "abort %32[0-9a-f]", c->decider) != 1)
-		c->failed = false;
+	c->failed = *d.node && r.err && !c->superseded && r.err != ECANCELED && !r.dropped &&
+		    !r.ordinary;
+	memcpy(c->decider, d.node, sizeof(c->decider));
 	refusal_finish(&r);
 }
 
@@ -61,19 +43,20 @@ static void parse_decision(char *text, size_t len, struct claim *c)
 static int look(struct units *us, uid_t uid, struct claim *c, char *text)
 {
 	ssize_t len =
-		us->coord->read(us->coord_arg, uid, c->end.last, "open", text, COORD_TEXT_MAX);
+		us->coord->read(us->coord_arg, uid, c->end.last, COORD_OPEN, text, COORD_TEXT_MAX);
 	int err;
 
 	c->over = len == -ENOENT;
 	if (len < 0)
 		return c->over ? 0 : (int)len;
-	err = parse_open(text, (size_t)len, c);
+	err = coord_opened_read(text, (size_t)len, &c->opened);
 	if (err)
 		return err;
-	len = us->coord->read(us->coord_arg, uid, c->end.last, "decision", text, COORD_TEXT_MAX);
+	len = us->coord->read(us->coord_arg, uid, c->end.last, COORD_DECISION, text,
+			      COORD_TEXT_MAX);
 	c->open = len == -ENOENT;
 	if (len >= 0)
-		parse_decision(text, (size_t)len, c);
+		read_decision(text, (size_t)len, c);
 	return len < 0 && len != -ENOENT ? (int)len : 0;
 }
 
@@ -111,21 +94,18 @@ int claim_open(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
 	__cleanup_free char *first = malloc(COORD_TEXT_MAX), *text = NULL;
+	struct coord_opened o = {
+		.gid = cp->owner.gid, .inherits = cp->inherits, .follows = cp->follows};
 	size_t len;
-	json_t *o = json_pack("{s:s, s:s, s:I}", "node", nodes_id(us->nodes), "job", cp->maker->key,
-			      "gid", (json_int_t)cp->owner.gid);
 	int r;
 
-	json_object_set_new(o, "label", json_text(us->node));
-	if (cp->inherits)
-		json_object_set_new(o, "inherits", json_true());
-	if (cp->follows)
-		json_object_set_new(o, "follows", json_true());
-	text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS);
-	json_decref(o);
+	snprintf(o.node, sizeof(o.node), "%s", nodes_id(us->nodes));
+	snprintf(o.label, sizeof(o.label), "%s", us->node);
+	snprintf(o.job, sizeof(o.job), "%s", cp->maker->key);
+	text = coord_opened_write(&o);
 	if (!text || !first)
 		return -ENOMEM;
-	r = us->coord->record(us->coord_arg, &cp->owner, accord_generation(cp), "open", text,
+	r = us->coord->record(us->coord_arg, &cp->owner, accord_generation(cp), COORD_OPEN, text,
 			      strlen(text), first, &len);
 	return r == 1 ? 0 : r ? r : -EEXIST;
 }

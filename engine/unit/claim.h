@@ -12,8 +12,7 @@
 #ifndef ENGINE_UNIT_CLAIM_H
 #define ENGINE_UNIT_CLAIM_H
 
-#include "engine/coord/coord.h"
-#include "engine/liveness/job.h"
+#include "engine/coord/opened.h"
 #include "engine/unit/namechain.h"
 #include "engine/unit/unit.h"
 
@@ -26,11 +25,7 @@ struct claim {
 	bool superseded;	      /* decided just now: it makes way for a new one */
 	bool failed;		      /* decided just now: it has failed ... */
 	char decider[COORD_NODE_MAX]; /* ... by this node */
-	char node[COORD_NODE_MAX];    /* the root, which began it */
-	char label[NAME_MAX + 1];     /* ... for people */
-	char job[JOB_KEY_MAX];
-	gid_t gid;
-	bool inherits, follows; /* as in its checkpoint */
+	struct coord_opened opened;
 };
 
 /* The last generation of the name @name in @dir that user @uid recorded. 0 or -errno. */

@@ -125,7 +125,7 @@ static bool has_commit_file(struct checkpoint *cp)
 	char generation[COMMIT_HEX];
 
 	return !unit_generation(&b, cp->fd, generation) &&
-	       !strcmp(generation, cp->staging + strlen(STAGING_PREFIX));
+	       !strcmp(generation, staging_id(cp->staging));
 }
 
 /*
@@ -137,10 +137,10 @@ static int write_beside_others(struct listing *l, const struct commit_header *he
 {
 	struct checkpoint *cp = l->cp;
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
-	char own[NAME_MAX + 1];
+	char own[STAGING_MAX];
 	int err;
 
-	snprintf(own, sizeof(own), COMMIT_OWN_PREFIX "%s", nodes_id(cp->units->nodes));
+	own_commit_name(own, nodes_id(cp->units->nodes));
 	err = write_as(l, header, own);
 	if (!err && !has_commit_file(cp)) {
 		err = backing_rename(&b, cp->fd, own, cp->fd, COMMIT_FILE, 0);
@@ -250,7 +250,7 @@ void commit_describe(struct checkpoint *cp, const char *path, struct commit_head
 
 	memset(h, 0, sizeof(*h));
 	unit_path(cp, path, h->unit, sizeof(h->unit));
-	snprintf(h->generation, sizeof(h->generation), "%s", cp->staging + strlen(STAGING_PREFIX));
+	snprintf(h->generation, sizeof(h->generation), "%s", staging_id(cp->staging));
 	snprintf(h->job, sizeof(h->job), "%s", cp->maker->key);
 	LOCK_SCOPE(&cp->units->lock);
 	list_for_each (l, &cp->participants) {

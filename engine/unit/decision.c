@@ -26,7 +26,7 @@ static json_t *replaced_json(struct checkpoint *cp)
 }
 
 /* *@stands: the record that exists now, ours or an earlier one. */
-static int record(struct checkpoint *cp, const char *kind, json_t *o, struct decision *stands)
+static int record(struct checkpoint *cp, json_t *o, struct decision *stands)
 {
 	struct units *us = cp->units;
 	__cleanup_free char *text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS);
@@ -35,9 +35,8 @@ static int record(struct checkpoint *cp, const char *kind, json_t *o, struct dec
 	int ours = -ENOMEM;
 
 	if (text && first)
-		ours = us->coord->record(us->coord_arg, &cp->owner,
-					 cp->staging + strlen(STAGING_PREFIX), kind, text,
-					 strlen(text), first, &len);
+		ours = us->coord->record(us->coord_arg, &cp->owner, staging_id(cp->staging),
+					 COORD_DECISION, text, strlen(text), first, &len);
 	json_decref(o);
 	if (ours < 0)
 		return ours;
@@ -52,8 +51,8 @@ static json_t *pointers_json(const struct order *order)
 
 	for (i = 0; i < order->nr_pointers; i++) {
 		const struct order_pointer *p = &order->pointers[i];
-		json_t *o = json_pack("{s:s, s:s}", "staged", p->staging + strlen(STAGING_PREFIX),
-				      "was", p->was);
+		json_t *o =
+			json_pack("{s:s, s:s}", "staged", staging_id(p->staging), "was", p->was);
 
 		json_set_path(o, "name", "name_hex", p->name);
 		json_array_append_new(list, o);
@@ -106,7 +105,7 @@ int decision_record(struct checkpoint *cp, const char *path, const struct order 
 		json_decref(o);
 		return -ENOMEM;
 	}
-	err = record(cp, "decision", o, d);
+	err = record(cp, o, d);
 	return err ? err : d->commit ? 0 : -ECANCELED;
 }
 
@@ -116,9 +115,8 @@ static bool is_absent(struct checkpoint *cp)
 	struct units *us = cp->units;
 	__cleanup_free char *text = malloc(COORD_TEXT_MAX);
 
-	return text &&
-	       us->coord->read(us->coord_arg, cp->owner.uid, cp->staging + strlen(STAGING_PREFIX),
-			       "decision", text, COORD_TEXT_MAX) == -ENOENT;
+	return text && us->coord->read(us->coord_arg, cp->owner.uid, staging_id(cp->staging),
+				       COORD_DECISION, text, COORD_TEXT_MAX) == -ENOENT;
 }
 
 bool decision_withdraw(struct checkpoint *cp, const char *path)
@@ -132,7 +130,7 @@ bool decision_withdraw(struct checkpoint *cp, const char *path)
 		json_decref(o);
 		return false;
 	}
-	withdrawn = record(cp, "decision", o, d) ? is_absent(cp) : !d->commit;
+	withdrawn = record(cp, o, d) ? is_absent(cp) : !d->commit;
 	cp->decided = !withdrawn;
 	return withdrawn;
 }
@@ -145,7 +143,7 @@ void decision_forget(struct checkpoint *cp)
 		accord_followed(cp, true);
 		return;
 	}
-	us->coord->forget(us->coord_arg, &cp->owner, cp->staging + strlen(STAGING_PREFIX));
+	us->coord->forget(us->coord_arg, &cp->owner, staging_id(cp->staging));
 }
 
 /* True if @path is a name below the backing, with no way out of it. */
@@ -208,7 +206,7 @@ static bool parse_pointers(const json_t *list, struct order *order)
 
 		if (!parse_name(o, p->name) || !commit_is_hex(staged) || !order_was_ok(was))
 			return false;
-		snprintf(p->staging, sizeof(p->staging), "%s%s", STAGING_PREFIX, staged);
+		staging_name(p->staging, staged);
 		snprintf(p->was, sizeof(p->was), "%s", was);
 	}
 	order->nr_pointers = json_array_size(list);

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
@@ -25,19 +24,6 @@
 #include "engine/unit/journal_written.h"
 #include "engine/unit/live.h"
 #include "engine/unit/reserved_names.h"
-
-int units_new_id(char staging[STAGING_MAX])
-{
-	unsigned char id[16];
-	size_t i, len;
-
-	if (getrandom(id, sizeof(id), 0) != sizeof(id))
-		return -EIO;
-	len = (size_t)snprintf(staging, STAGING_MAX, "%s", STAGING_PREFIX);
-	for (i = 0; i < sizeof(id); i++)
-		len += (size_t)snprintf(staging + len, STAGING_MAX - len, "%02x", id[i]);
-	return 0;
-}
 
 void generation_unstage(struct generation *g, int dir)
 {
@@ -135,7 +121,7 @@ int generation_begin(struct units *us, const struct caller *c, const struct plac
 	/* Ranks on other nodes learn of the close by a barrier, then read it on the backing. */
 	g->durable_calls = g->maker && accord_is_for(us, g->maker);
 	g->target.dir = backing_dup(us->contents->backing, at->dir);
-	err = g->target.dir < 0 ? g->target.dir : units_new_id(g->staging);
+	err = g->target.dir < 0 ? g->target.dir : staging_new(g->staging);
 	if (!err)
 		err = WITH_ROOM(us, c, &at->id, stage(g, at->dir, mode, old, copy));
 	if (err) {
@@ -176,7 +162,7 @@ int generation_begin_in(struct checkpoint *cp, const struct caller *c, int rank,
 
 	*out = NULL;
 	if (!err)
-		err = units_new_id(g->staging);
+		err = staging_new(g->staging);
 	if (!err) {
 		g->id = inode_id_of(&stx);
 		g->inherited = inherits;

@@ -220,7 +220,7 @@ static int replace_by_own(struct backing *b, int dir, const char *name, int old,
 {
 	char temp[STAGING_MAX];
 	bool created;
-	int err = units_new_id(temp), fd;
+	int err = staging_new(temp), fd;
 
 	if (err)
 		return err;

@@ -144,7 +144,7 @@ static int stage(struct checkpoint *cp, const struct left_pointer *q, char stagi
 	const struct timespec at = {.tv_sec = (time_t)(q->written_ns / NSEC_PER_SEC),
 				    .tv_nsec = (long)(q->written_ns % NSEC_PER_SEC)};
 	const struct timespec times[2] = {at, at};
-	int dir = cp->target.dir, err = units_new_id(staging);
+	int dir = cp->target.dir, err = staging_new(staging);
 	__cleanup_fd int fd = -1;
 	ssize_t n;
 	bool created;
@@ -226,7 +226,7 @@ static struct order_place place_of(struct checkpoint *cp, struct backing *b)
 				    .rules = cp->units->rules,
 				    .dir = cp->target.dir,
 				    .unit = cp->target.name,
-				    .id = cp->staging + strlen(STAGING_PREFIX)};
+				    .id = staging_id(cp->staging)};
 }
 
 /* Gives @p its name, and puts it. True: that has to be done again. */

@@ -55,7 +55,7 @@ static struct held *make(struct units *us, const struct caller *c, const struct 
 	snprintf(h->target.name, sizeof(h->target.name), "%s", at->name);
 	h->target.dir_id = at->id;
 	h->target.dir = backing_dup(us->contents->backing, at->dir);
-	if (h->target.dir < 0 || units_new_id(h->staging)) {
+	if (h->target.dir < 0 || staging_new(h->staging)) {
 		held_put(h);
 		return NULL;
 	}

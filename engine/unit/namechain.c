@@ -77,9 +77,9 @@ static int parse(const char *text, size_t len, struct link *l)
 static int read_link(const struct namechain *ch, const char *key, struct link *l)
 {
 	__cleanup_free char *text = malloc(COORD_TEXT_MAX + 1);
-	ssize_t len =
-		text ? ch->coord->read(ch->arg, ch->owner->uid, key, "name", text, COORD_TEXT_MAX)
-		     : -ENOMEM;
+	ssize_t len = text ? ch->coord->read(ch->arg, ch->owner->uid, key, COORD_NAME, text,
+					     COORD_TEXT_MAX)
+			   : -ENOMEM;
 
 	return len < 0 ? (int)len : parse(text, (size_t)len, l);
 }
@@ -125,12 +125,13 @@ static int make(const struct namechain *ch, const struct namechain_end *end, jso
 	json_decref(o);
 	if (!text || !first)
 		return -ENOMEM;
-	return ch->coord->record(ch->arg, ch->owner, key, "name", text, strlen(text), first, &len);
+	return ch->coord->record(ch->arg, ch->owner, key, COORD_NAME, text, strlen(text), first,
+				 &len);
 }
 
 int namechain_drop(const struct namechain *ch, const char *key)
 {
-	return ch->coord->remove(ch->arg, ch->owner, key, "name");
+	return ch->coord->remove(ch->arg, ch->owner, key, COORD_NAME);
 }
 
 int namechain_add(const struct namechain *ch, const struct namechain_end *end, const char *gen,
@@ -221,7 +222,7 @@ int namechain_rests(const struct namechain *ch, const char *first, const char *b
 		next_key(key, &end);
 		err = read_link(ch, key, &l);
 		if (!err && strcmp(l.gen, but) && strcmp(l.gen, end.last) &&
-		    !is_absent(ch, l.gen, "open") && is_absent(ch, l.gen, "decision"))
+		    !is_absent(ch, l.gen, COORD_OPEN) && is_absent(ch, l.gen, COORD_DECISION))
 			return 0;
 		if (!err)
 			take_link(&end, &l, NULL);
@@ -233,6 +234,6 @@ bool namechain_is_over(const struct namechain *ch, const char *key)
 {
 	struct link l;
 
-	return !read_link(ch, key, &l) && is_absent(ch, l.gen, "open") &&
-	       is_absent(ch, l.gen, "decision");
+	return !read_link(ch, key, &l) && is_absent(ch, l.gen, COORD_OPEN) &&
+	       is_absent(ch, l.gen, COORD_DECISION);
 }

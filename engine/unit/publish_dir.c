@@ -87,7 +87,7 @@ int unit_generation(struct backing *b, int unit, char generation[COMMIT_HEX])
 
 static const char *id_of(const struct placement *p)
 {
-	return p->staging + strlen(STAGING_PREFIX);
+	return staging_id(p->staging);
 }
 
 static bool is_replaced(const struct placement *p, const struct statx *stx, const char *generation)
@@ -177,13 +177,13 @@ static int judge(const struct names *n)
 /* Moves what has the staging name, and is neither old nor new, out of the way, for fsck. */
 static int set_aside(const struct placement *p, const struct seen *staged)
 {
-	char id[STAGING_MAX], aside[STAGING_MAX + 8];
+	char id[STAGING_MAX], aside[TRASH_MAX];
 	struct seen moved;
-	int err = units_new_id(id);
+	int err = staging_new(id);
 
 	if (err)
 		return err;
-	snprintf(aside, sizeof(aside), "%s%s", TRASH_PREFIX, id + strlen(STAGING_PREFIX));
+	trash_name(aside, staging_id(id));
 	err = rename_in(p, staged, p->staging, aside, 0);
 	if (!err && !look(p, aside, &moved) && moved.what == OURS)
 		err = rename_in(p, &moved, aside, p->staging, 0);
@@ -252,8 +252,7 @@ void publish_dir_tidy(struct backing *b, int fd)
 
 	(void)dirwalk_begin(&w, b, fd);
 	while (dirwalk_next(&w))
-		if (!strncmp(w.name, VOTE_PREFIX, strlen(VOTE_PREFIX)) ||
-		    !strncmp(w.name, COMMIT_OWN_PREFIX, strlen(COMMIT_OWN_PREFIX)))
+		if (name_is_of_agreement(w.name))
 			backing_unlink(b, fd, w.name, false);
 }
 
@@ -269,11 +268,11 @@ static void tidy_staged(const struct placement *p)
 
 int publish_dir_place(const struct placement *p, bool *trashed)
 {
-	char trash[STAGING_MAX + 8];
+	char trash[TRASH_MAX];
 	struct seen old;
 	int err = 1, i;
 
-	snprintf(trash, sizeof(trash), "%s%s", TRASH_PREFIX, id_of(p));
+	trash_name(trash, id_of(p));
 	*trashed = false;
 	if (p->only_look)
 		return step(p, trash);
@@ -317,8 +316,7 @@ static int place(struct checkpoint *cp, struct placement p)
 	p.arg = cp;
 	err = publish_dir_place(&p, &trashed);
 	if (!err && trashed)
-		trash_empty_later(cp->units, &cp->owner, cp->target.dir,
-				  cp->staging + strlen(STAGING_PREFIX));
+		trash_empty_later(cp->units, &cp->owner, cp->target.dir, staging_id(cp->staging));
 	return err;
 }
 

@@ -9,7 +9,7 @@ struct placement {
 	struct backing *backing;
 	const struct caller *owner;
 	int dir;		/* of both names */
-	const char *staging;	/* STAGING_PREFIX and the generation in its commit file */
+	const char *staging;	/* its id is the generation in its commit file */
 	bool ordinary;		/* it has no commit file, and is recognised by that */
 	const char *name;	/* the name to give */
 	bool replaces;		/* something had the name at the begin, namely ... */
@@ -27,7 +27,7 @@ struct placement {
  * parent. Idempotent: 0 also if any node did that before; several may do it at once. -EBUSY:
  * something else has the name, nothing is replaced. -ENOENT: the directory is nowhere. -EBADMSG:
  * what is staged is not what was decided. -EAGAIN: others interfered too often. 1: @p->only_look,
- * and there is something to do. *@trashed: something lies in trash, TRASH_PREFIX and the id of the
+ * and there is something to do. *@trashed: something lies in trash, with the id of the
  * staging name.
  */
 int publish_dir_place(const struct placement *p, bool *trashed);

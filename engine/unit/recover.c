@@ -11,10 +11,10 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/fault.h"
-#include "engine/base/json.h"
 #include "engine/base/wait.h"
+#include "engine/coord/agreement.h"
+#include "engine/coord/opened.h"
 #include "engine/flush/flush.h"
-#include "engine/unit/accord.h"
 #include "engine/unit/decision.h"
 #include "engine/unit/journal_order.h"
 #include "engine/unit/namechain.h"
@@ -145,7 +145,7 @@ static int redo(const struct recovery *r, struct caller *owner, const char *id,
 
 	if (dir < 0)
 		return dir;
-	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, id);
+	staging_name(staging, id);
 	fd = lock_directory(&b, dir, staging, &owner->gid);
 	*named = fd == -ENOENT;
 	if (fd == -ENOENT) {
@@ -195,7 +195,8 @@ static int redo(const struct recovery *r, struct caller *owner, const char *id,
 /* True if there are only leftovers of an unfinished record. What is staged is fsck's. */
 static bool is_nothing(const struct recovery *r, uid_t uid, const char *gen)
 {
-	static const char *const kinds[] = {"name", "open", "prepare", "next", "decision"};
+	static const char *const kinds[] = {COORD_NAME, COORD_OPEN, COORD_PREPARE, COORD_NEXT,
+					    COORD_DECISION};
 	char text[1];
 	size_t i;
 
@@ -216,7 +217,7 @@ static void recover_one_decided(const struct recovery *r, struct caller *owner, 
 	left(r, waits);
 	if (err == -EAGAIN)
 		return;
-	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, gen);
+	staging_name(staging, gen);
 	/*
 	 * -ENOENT: the checkpoint had its name, and was removed since. On a shared checkpoint,
 	 * usually another node has named it: nothing to tell.
@@ -234,18 +235,17 @@ static void recover_one_decided(const struct recovery *r, struct caller *owner, 
 static int parse_decision(const struct recovery *r, uid_t uid, const char *gen, char *text,
 			  size_t len, struct decision *d, bool *shared)
 {
-	const char *decision;
-	bool commit;
+	struct agree_decision of_nodes;
 	char one[1];
 
 	text[len] = '\0';
-	decision = accord_decision(text, &commit);
-	*shared = decision;
-	if (!decision)
+	*shared = agreement_read_decision(text, &of_nodes);
+	if (!*shared)
 		return decision_parse(text, len, d);
-	if (!commit || r->coord->read(r->coord_arg, uid, gen, "open", one, sizeof(one)) == -ENOENT)
+	if (!of_nodes.commit ||
+	    r->coord->read(r->coord_arg, uid, gen, COORD_OPEN, one, sizeof(one)) == -ENOENT)
 		return -ENOENT;
-	return decision_parse(decision, strlen(decision), d);
+	return decision_parse(of_nodes.payload, strlen(of_nodes.payload), d);
 }
 
 /*
@@ -255,17 +255,15 @@ static int parse_decision(const struct recovery *r, uid_t uid, const char *gen, 
 static bool is_left(const struct recovery *r, uid_t uid, const char *gen)
 {
 	__cleanup_free char *text = malloc(COORD_TEXT_MAX + 1);
-	ssize_t len = text ? r->coord->read(r->coord_arg, uid, gen, "open", text, COORD_TEXT_MAX)
-			   : -ENOMEM;
-	json_t *o = len < 0 ? NULL : json_loadb(text, (size_t)len, JSON_REJECT_DUPLICATES, NULL);
-	const char *node = json_get_text(o, "node", "");
+	ssize_t len =
+		text ? r->coord->read(r->coord_arg, uid, gen, COORD_OPEN, text, COORD_TEXT_MAX)
+		     : -ENOMEM;
 	char lease[COORD_LEASE_MAX];
-	bool left = len == -ENOENT ||
-		    (coord_node_ok(node) &&
-		     r->coord->lease_read(r->coord_arg, node, lease, sizeof(lease)) == -ENOENT);
+	struct coord_opened o;
 
-	json_decref(o);
-	return left;
+	if (len < 0 || coord_opened_read(text, (size_t)len, &o))
+		return len == -ENOENT;
+	return r->coord->lease_read(r->coord_arg, o.node, lease, sizeof(lease)) == -ENOENT;
 }
 
 static int recover_one(void *recovery, uid_t uid, const char *gen)
@@ -280,8 +278,8 @@ static int recover_one(void *recovery, uid_t uid, const char *gen)
 
 	if (!text || !d)
 		return -ENOMEM;
-	len = PATIENTLY(r,
-			r->coord->read(r->coord_arg, uid, gen, "decision", text, COORD_TEXT_MAX));
+	len = PATIENTLY(
+		r, r->coord->read(r->coord_arg, uid, gen, COORD_DECISION, text, COORD_TEXT_MAX));
 	left(r, (int)len);
 	err = len < 0 ? (int)len : parse_decision(r, uid, gen, text, (size_t)len, d, &shared);
 	if (!err && d->commit)

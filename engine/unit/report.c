@@ -104,7 +104,7 @@ static json_t *describe(struct generation *g)
 	LOCK_SCOPE(&g->units->lock);
 	missing_locked(g, dirty, promised, text, sizeof(text));
 	o = json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:s}", "path", json_text(path),
-		      "generation", g->staging + strlen(STAGING_PREFIX), "state",
+		      "generation", staging_id(g->staging), "state",
 		      generation_state_name(g->state), "uid", (json_int_t)g->owner.uid, "size",
 		      (json_int_t)size, "dirty_bytes", (json_int_t)dirty, "handles",
 		      (json_int_t)g->nr_handles, "writers", (json_int_t)open_writers_locked(g),
@@ -124,9 +124,8 @@ static json_t *describe_ended_locked(const struct ended *e)
 {
 	json_t *o = json_pack("{s:o, s:s, s:s, s:I, s:I, s:f}", "path",
 			      json_text(e->path ? e->path : e->name), "generation",
-			      e->staging + strlen(STAGING_PREFIX), "state",
-			      generation_state_name(e->state), "uid", (json_int_t)e->uid, "size",
-			      (json_int_t)e->size, "ended_s",
+			      staging_id(e->staging), "state", generation_state_name(e->state),
+			      "uid", (json_int_t)e->uid, "size", (json_int_t)e->size, "ended_s",
 			      (double)(clock_mono_ns() - e->ended_ns) / NSEC_PER_SEC);
 
 	add_failure(o, e->err, e->reason ? e->reason : "");
@@ -176,7 +175,7 @@ static json_t *describe_checkpoint(struct checkpoint *cp)
 	LOCK_SCOPE(&cp->units->lock);
 	s = sums_of_locked(cp);
 	o = json_pack("{s:o, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:s, s:s}", "path",
-		      json_text(path), "generation", cp->staging + strlen(STAGING_PREFIX), "state",
+		      json_text(path), "generation", staging_id(cp->staging), "state",
 		      generation_state_name(cp->state), "rule", cp->rule ? cp->rule->name : "",
 		      "uid", (json_int_t)cp->owner.uid, "size", (json_int_t)s.bytes, "dirty_bytes",
 		      (json_int_t)s.dirty, "open_files", (json_int_t)s.open, "writers",
@@ -232,10 +231,10 @@ static json_t *describe_held(struct held *h)
 	LOCK_SCOPE(&h->units->lock);
 	pointer_say_waits(h->names, h->asks, text, sizeof(text));
 	return json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:s}", "path",
-			 json_text(path), "generation", h->staging + strlen(STAGING_PREFIX),
-			 "state", generation_state_name(GENERATION_SEALED), "uid",
-			 (json_int_t)h->owner.uid, "size", (json_int_t)0, "dirty_bytes",
-			 (json_int_t)0, "handles", (json_int_t)0, "writers", (json_int_t)0, "age_s",
+			 json_text(path), "generation", staging_id(h->staging), "state",
+			 generation_state_name(GENERATION_SEALED), "uid", (json_int_t)h->owner.uid,
+			 "size", (json_int_t)0, "dirty_bytes", (json_int_t)0, "handles",
+			 (json_int_t)0, "writers", (json_int_t)0, "age_s",
 			 (double)(clock_mono_ns() - h->since_ns) / NSEC_PER_SEC, "waits_for", text);
 }
 
@@ -334,7 +333,7 @@ json_t *units_describe(struct units *us, const struct inode_id *dir, const char 
 	const struct ended *e = NULL;
 	json_t *o = NULL;
 
-	snprintf(staging, sizeof(staging), "%s%s", STAGING_PREFIX, id ? id : "");
+	staging_name(staging, id ? id : "");
 	{
 		LOCK_SCOPE(&us->lock);
 		cp = find_checkpoint_locked(us, dir, name, id ? staging : "");

@@ -38,11 +38,6 @@ bool name_is_kept_or_copied(const char *name)
 	       rules_is_copy(name, INDEX_FILE);
 }
 
-bool name_is_reserved(const char *name)
-{
-	return !strncmp(name, STAGING_PREFIX, strlen(STAGING_PREFIX));
-}
-
 bool name_next_visible(struct dirwalk *w)
 {
 	while (dirwalk_next(w))

@@ -6,16 +6,7 @@
 #include <stdbool.h>
 
 #include "engine/backing/dirwalk.h"
-
-#define STAGING_PREFIX ".ckptfs-"
-#define TRASH_PREFIX   STAGING_PREFIX "trash-" /* trash.h */
-
-/* Names in a staging directory, by which nodes agree on its commit: vote.h, commit_file.c. */
-#define VOTE_PREFIX	  STAGING_PREFIX "vote-"
-#define COMMIT_OWN_PREFIX STAGING_PREFIX "commit-"
-
-/* True if ckptfs keeps @name for itself and hides it in the mount. */
-bool name_is_reserved(const char *name);
+#include "engine/format/names.h"
 
 /* Moves the walk @w to the next entry that is not reserved. False: at the end, or w->err. */
 bool name_next_visible(struct dirwalk *w);

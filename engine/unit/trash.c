@@ -23,7 +23,7 @@ struct trash {
 	struct list link;
 	struct caller owner;
 	int dir;
-	char name[STAGING_MAX + 8];
+	char name[TRASH_MAX];
 };
 
 static bool same_device(struct backing *b, int dir, const struct statx *stx)
@@ -130,17 +130,17 @@ int trash_put(struct backing *b, const struct caller *owner, int dir, const char
 	      char id[STAGING_MAX])
 {
 	struct backing as = backing_as(b, owner);
-	char staging[STAGING_MAX], trash[STAGING_MAX + 8];
+	char staging[STAGING_MAX], trash[TRASH_MAX];
 	uid_t uid = 0;
 	int err = look(b, dir, name, is_it, arg, &uid);
 
 	if (err != 1)
 		return err;
-	err = units_new_id(staging);
+	err = staging_new(staging);
 	if (err)
 		return err;
-	snprintf(id, STAGING_MAX, "%s", staging + strlen(STAGING_PREFIX));
-	snprintf(trash, sizeof(trash), "%s%s", TRASH_PREFIX, id);
+	snprintf(id, STAGING_MAX, "%s", staging_id(staging));
+	trash_name(trash, id);
 	err = backing_rename(&as, dir, name, dir, trash, 0);
 	if ((err == -EACCES || err == -EPERM) && uid == owner->uid)
 		err = backing_rename(b, dir, name, dir, trash, 0);
@@ -162,7 +162,7 @@ void trash_empty_later(struct units *us, const struct caller *owner, int dir, co
 		return; /* fsck will find it */
 	t->owner = *owner;
 	t->dir = backing_dup(us->contents->backing, dir);
-	snprintf(t->name, sizeof(t->name), "%s%s", TRASH_PREFIX, id);
+	trash_name(t->name, id);
 	LOCK_SCOPE(&us->lock);
 	list_append(&us->trash, &t->link);
 	waitq_wake(&us->trashed);

@@ -63,14 +63,13 @@
 #include "engine/base/list.h"
 #include "engine/content/content.h"
 #include "engine/coord/coord.h"
+#include "engine/format/names.h"
 #include "engine/liveness/writer.h"
 #include "engine/metrics/failures.h"
 #include "engine/unit/live.h"
 #include "engine/unit/place.h"
 #include "engine/gen/state.h"
 #include "engine/unit/busy.h"
-
-#define STAGING_MAX 48
 
 /* A name in a directory of the backing. */
 struct target {
@@ -158,8 +157,6 @@ struct checkpoint *generation_checkpoint(const struct generation *g);
 void generation_get(struct generation *g);
 void generation_put(struct generation *g);
 
-/* Makes a new staging name from a random id. 0 or -errno. */
-int units_new_id(char staging[STAGING_MAX]);
 
 /* Finds a generation by its inode, in any state. */
 struct generation *units_find_inode(struct units *us, const struct inode_id *id);

@@ -16,8 +16,6 @@
 #include "engine/unit/reserved_names.h"
 #include "engine/unit/shards.h"
 
-#define VOTE_NAME VOTE_PREFIX "%u"
-
 /* --- lists that are files --- */
 
 static FILE *open_list(struct checkpoint *cp, uint32_t slot)
@@ -27,7 +25,7 @@ static FILE *open_list(struct checkpoint *cp, uint32_t slot)
 	int pin, fd;
 	FILE *f;
 
-	snprintf(name, sizeof(name), VOTE_NAME, slot);
+	vote_name(name, slot);
 	pin = backing_pin(&b, cp->fd, name);
 	fd = pin < 0 ? pin : backing_reopen(&b, pin, O_RDONLY | O_NONBLOCK);
 	if (pin >= 0)
@@ -46,7 +44,7 @@ void vote_remove(struct checkpoint *cp, const struct vote_list *lists, unsigned 
 	char name[STAGING_MAX];
 
 	while (nr--) {
-		snprintf(name, sizeof(name), VOTE_NAME, lists[nr].slot);
+		vote_name(name, lists[nr].slot);
 		backing_unlink(&b, cp->fd, name, false);
 	}
 }
@@ -79,7 +77,7 @@ static int spill(struct list_writer *to)
 	size_t i;
 	int fd, err = 0;
 
-	snprintf(name, sizeof(name), VOTE_NAME, to->slot);
+	vote_name(name, to->slot);
 	fd = backing_create(&b, to->cp->fd, name, O_RDWR | O_TRUNC, 0600, &created);
 	if (fd < 0)
 		return fd;

@@ -76,12 +76,12 @@ static void followed(void *arg, const struct caller *owner, const char *path, bo
 
 static void replaced(void *arg, const struct caller *owner, int dir, const char *id)
 {
-	char name[sizeof(TRASH_PREFIX) + 32];
+	char name[TRASH_MAX];
 	struct leftover l = {.dir = dir, .name = name, .is_dir = true};
 
 	(void)arg;
 	(void)owner;
-	snprintf(name, sizeof(name), "%s%s", TRASH_PREFIX, id);
+	trash_name(name, id);
 	leftover_remove(&l); /* else the walk finds it */
 }
 

@@ -43,7 +43,7 @@ static int staged_is_whole(struct fsck *f, const struct leftover *l, int dir, st
 	for (i = 0; !err && !wrong && i < list->nr; i++)
 		if (list->list[i].verdict != FILE_OK)
 			wrong = list->list[i].message ? list->list[i].message : list->list[i].path;
-	if (!err && !wrong && strcmp(list->header.generation, l->name + strlen(STAGING_PREFIX)))
+	if (!err && !wrong && strcmp(list->header.generation, staging_id(l->name)))
 		wrong = "it is a copy of another";
 	if (!err && !wrong)
 		return 0;

@@ -36,8 +36,7 @@ static void follows(const struct order *o)
 		const struct order_pointer *p = &o->pointers[i];
 
 		is_name(p->name);
-		REQUIRE(name_is_reserved(p->staging) &&
-			commit_is_hex(p->staging + strlen(STAGING_PREFIX)));
+		REQUIRE(name_is_reserved(p->staging) && commit_is_hex(staging_id(p->staging)));
 		REQUIRE(order_was_ok(p->was));
 	}
 	for (i = 0; i < o->nr_removals; i++) {

@@ -14,15 +14,9 @@
 #include "tests/backing/peek.h"
 #include "tests/model/model.h"
 
-/* As in fs/leftovers.c. */
 static bool fsck_knows(const char *name)
 {
-	const char *id = name + strlen(STAGING_PREFIX);
-
-	if (!strncmp(name, TRASH_PREFIX, strlen(TRASH_PREFIX)))
-		return name[strlen(TRASH_PREFIX)];
-	return !strncmp(name, STAGING_PREFIX, strlen(STAGING_PREFIX)) && strlen(id) == 32 &&
-	       strspn(id, "0123456789abcdef") == 32;
+	return name_is_staging(name) || name_is_trash(name);
 }
 
 static void sweep_below(struct backing *b, const char *path)

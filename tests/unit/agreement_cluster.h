@@ -195,21 +195,19 @@ HELPER void check_read(struct world *w, const struct member *m)
 
 HELPER void note_decision(struct world *w, const struct record_made *r)
 {
-	const char *payload;
-	bool commit;
+	struct agree_decision d;
 
 	if (strcmp(r->kind, "decision") || !find_record(w, "open") || w->decision)
 		return;
-	payload = agreement_decision(r->text, &commit);
-	assert_non_null(payload);
-	nr_inherited += commit && strncmp(r->text, "commit a ", 9) != 0;
-	if (commit)
+	assert_true(agreement_read_decision(r->text, &d));
+	nr_inherited += d.commit && strncmp(r->text, "commit a ", 9) != 0;
+	if (d.commit)
 		check_read(w, &w->m[r->text[7] - 'a']);
-	if (!commit && !w->excused && all_voted(w)) {
+	if (!d.commit && !w->excused && all_voted(w)) {
 		tell(w);
 		fail_msg("all have voted, and it is aborted");
 	}
-	w->decision = commit ? 0x80 | (unsigned char)strtoul(payload, NULL, 16) : 0x40;
+	w->decision = d.commit ? 0x80 | (unsigned char)strtoul(d.payload, NULL, 16) : 0x40;
 }
 
 /* Is none of the two there; or both, by this node? */

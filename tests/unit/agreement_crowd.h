@@ -203,15 +203,13 @@ HELPER void count(struct member *m, bool made, const char *text)
 
 HELPER void note_decision(const struct slot *s)
 {
-	const char *payload;
-	bool commit;
+	struct agree_decision d;
 
 	if (w.decided || strcmp(s->kind, "decision") || !slot_of("open")->there)
 		return;
-	payload = agreement_decision(s->text, &commit);
-	assert_non_null(payload);
+	assert_true(agreement_read_decision(s->text, &d));
 	w.decided = true;
-	w.decision = commit ? atoi(payload) : -1;
+	w.decision = d.commit ? atoi(d.payload) : -1;
 }
 
 HELPER void do_op(struct member *m, const struct agree_op *op)

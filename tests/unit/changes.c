@@ -212,7 +212,7 @@ static unsigned staged(void)
 
 	assert_non_null(d);
 	while ((entry = readdir(d)))
-		nr += !strncmp(entry->d_name, STAGING_PREFIX, strlen(STAGING_PREFIX));
+		nr += name_is_reserved(entry->d_name);
 	closedir(d);
 	return nr;
 }

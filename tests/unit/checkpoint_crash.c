@@ -236,7 +236,7 @@ static void trashed(void *recovering, const struct caller *owner, int dir, const
 	char name[64];
 
 	(void)owner;
-	snprintf(name, sizeof(name), "%s%s", TRASH_PREFIX, id);
+	trash_name(name, id);
 	if (trash_remove(k->backing, NULL, dir, name))
 		k->err = -EIO;
 }

@@ -289,9 +289,7 @@ static void assert_only_remainders(struct backing *b)
 
 	dirwalk_begin(&w, b, b->root_fd);
 	while (dirwalk_next(&w))
-		if (name_is_reserved(w.name) && strcmp(w.name, FORMAT_DIR) &&
-		    strncmp(w.name, STAGING_PREFIX, strlen(STAGING_PREFIX)) &&
-		    strncmp(w.name, TRASH_PREFIX, strlen(TRASH_PREFIX)))
+		if (name_is_reserved(w.name) && !name_is_staging(w.name) && !name_is_trash(w.name))
 			fail_msg("%s is left", w.name);
 }
 

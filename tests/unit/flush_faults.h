@@ -105,7 +105,7 @@ static inline unsigned nr_staged(void)
 
 	assert_non_null(d);
 	while ((de = readdir(d)))
-		nr += !strncmp(de->d_name, STAGING_PREFIX, strlen(STAGING_PREFIX));
+		nr += name_is_reserved(de->d_name);
 	closedir(d);
 	return nr;
 }

@@ -38,7 +38,7 @@ static void end(unsigned left)
 	engine_stop(&m.en);
 	assert_non_null(d);
 	while ((entry = readdir(d)))
-		left -= !strncmp(entry->d_name, STAGING_PREFIX, strlen(STAGING_PREFIX));
+		left -= name_is_reserved(entry->d_name);
 	closedir(d);
 	assert_int_equal(left, 0);
 	faults_detach(f);

@@ -296,7 +296,7 @@ static void redo(struct party *p)
 	if (p->result >= 0)
 		p->result = remove_it(&p->backing, "step-1", OLD, trash);
 	if (p->result == 1) {
-		snprintf(name, sizeof(name), "%s%s", TRASH_PREFIX, trash);
+		trash_name(name, trash);
 		trash_remove(&p->backing, NULL, p->backing.root_fd, name);
 	}
 }

@@ -54,18 +54,23 @@ static void what_is_no_end_is_refused(void **state)
 
 static void a_decision_has_its_payload(void **state)
 {
-	char text[128];
-	bool commit;
+	struct agree_decision d;
+	char head[AGREE_HEAD_MAX];
 
 	(void)state;
-	agreement_write_decision(text, sizeof(text), true, NODE);
-	assert_string_equal(agreement_decision(text, &commit), "");
-	assert_true(commit);
-	agreement_write_decision(text, sizeof(text), false, NODE);
-	strcat(text, " {}");
-	assert_string_equal(agreement_decision(text, &commit), "{}");
-	assert_false(commit);
-	assert_null(agreement_decision("prepare " NODE, &commit));
+	agreement_write_decision(head, true, NODE);
+	assert_string_equal(head, "commit " NODE);
+	assert_true(agreement_read_decision(head, &d) && d.commit);
+	assert_string_equal(d.node, NODE);
+	assert_string_equal(d.payload, "");
+	agreement_write_decision(head, false, NODE);
+	assert_string_equal(head, "abort " NODE);
+	assert_true(agreement_read_decision("abort " NODE " {}", &d) && !d.commit);
+	assert_string_equal(d.node, NODE);
+	assert_string_equal(d.payload, "{}");
+	assert_true(agreement_read_decision("abort ?", &d));
+	assert_string_equal(d.node, "");
+	assert_false(agreement_read_decision("prepare " NODE, &d));
 }
 
 static void a_reason_is_read_as_it_was_written(void **state)
