@@ -43,27 +43,27 @@ static bool is_trusted(int fd, uid_t owner, mode_t type)
 }
 
 /* The length of the record file's text, or -ENODATA. */
-static ssize_t read_file(int fd, char text[RECORDED_MAX])
+static ssize_t read_file(int fd, char text[DIGEST_FILE_TEXT_MAX])
 {
-	char name[RECORDED_NAME_MAX], owner[16];
+	char name[DIGEST_FILE_MAX], owner[DIGEST_FILE_MAX];
 	__cleanup_fd int top = -1, all = -1, dir = -1, file = -1;
 	struct stat st;
 	ssize_t len;
 
 	if (fstat(fd, &st))
 		return -ENODATA;
-	snprintf(owner, sizeof(owner), "%u", (unsigned)st.st_uid);
-	recorded_name(name, st.st_ino);
+	digest_file_dir(owner, st.st_uid);
+	digest_file_name(name, st.st_ino);
 	top = open_top(fd);
-	all = top < 0 ? top : openat(top, RECORDED_DIR, OPEN_DIR);
+	all = top < 0 ? top : openat(top, FORMAT_DIGESTS, OPEN_DIR);
 	dir = all < 0 ? all : openat(all, owner, OPEN_DIR);
 	if (dir < 0 || !is_trusted(dir, st.st_uid, S_IFDIR))
 		return -ENODATA;
 	file = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (file < 0 || !is_trusted(file, st.st_uid, S_IFREG))
 		return -ENODATA;
-	len = read(file, text, RECORDED_MAX);
-	len = len > 0 ? recorded_check(text, (size_t)len) : len;
+	len = read(file, text, DIGEST_FILE_TEXT_MAX);
+	len = len > 0 ? digest_file_check(text, (size_t)len) : len;
 	return len > 0 ? len : -ENODATA;
 }
 
@@ -71,7 +71,7 @@ static ssize_t read_file(int fd, char text[RECORDED_MAX])
 
 int record_read(int fd, struct record *r)
 {
-	char text[RECORDED_MAX];
+	char text[DIGEST_FILE_TEXT_MAX];
 	ssize_t len = fgetxattr(fd, DIGEST_XATTR, text, sizeof(text));
 
 	r->hex[0] = '\0';

@@ -25,6 +25,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/wait.h"
+#include "engine/format/digest_record.h"
 #include "engine/format/format.h"
 
 /*
@@ -34,8 +35,6 @@
 #define SETTLE_NS  (5 * NSEC_PER_SEC)
 #define PAUSE_NS   (20 * NSEC_PER_MSEC)
 #define ABSENT_MAX 3 /* listings in a row; one may miss a name during a rename */
-/* The client asks the server for extended attributes, whether the file has them or not. */
-#define ASKED_XATTR "user.ckptfs.xxh3"
 
 static bool is_gone(int err)
 {
@@ -169,10 +168,13 @@ struct lead {
 	uint64_t ino;
 };
 
-/* A client may cache the attributes of a file that is gone, but not the extended ones. */
+/*
+ * A client may cache the attributes of a file that is gone, but not the extended ones: it asks the
+ * server, whether the file has them or not.
+ */
 static int stat_there(struct backing *b, int pin, struct statx *stx)
 {
-	ssize_t there = b->fuse ? backing_getxattr(b, pin, ASKED_XATTR, NULL, 0) : 0;
+	ssize_t there = b->fuse ? backing_getxattr(b, pin, DIGEST_XATTR, NULL, 0) : 0;
 
 	return is_gone((int)there) ? (int)there : backing_stat_asked(b, pin, stx);
 }

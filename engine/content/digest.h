@@ -14,15 +14,11 @@
 #include <stdbool.h>
 
 #include "engine/base/source.h"
+#include "engine/format/digest_record.h"
 
 #define DIGEST_PIECE ((size_t)8 << 20)
 /* Pieces that pass at a time: one of each thread that digests, and those that stand half. */
 #define DIGEST_STREAMS 8
-#define DIGEST_HEX     33 /* 32 digits as xxhsum -H128 prints them, and the NUL */
-#define DIGEST_XATTR   "user.ckptfs.xxh3"
-
-/* The length of the longest record, with its NUL. */
-#define DIGEST_RECORD_MAX (DIGEST_HEX + 1 + 20 + 1 + 20)
 
 /*
  * The digest of a file that is being written. Any thread may call its functions. It takes 20 bytes
@@ -73,15 +69,5 @@ int digest_finish(struct digest *d, uint64_t size, const struct source *src,
  */
 int digest_of_source(const struct source *src, uint64_t size, unsigned threads,
 		     void (*progress)(void *arg, uint64_t bytes), void *arg, char hex[DIGEST_HEX]);
-
-/*
- * The record in the xattr: "<xxh3> <size> <mtime_ns>". Format returns its length, or -EINVAL: @hex
- * is no digest, or @size is too small. Parse accepts only such a record. Otherwise it returns
- * -EINVAL and fills nothing in.
- */
-int digest_record_format(char *buf, size_t size, const char *hex, uint64_t fsize,
-			 uint64_t mtime_ns);
-int digest_record_parse(const char *text, size_t len, char hex[DIGEST_HEX], uint64_t *fsize,
-			uint64_t *mtime_ns);
 
 #endif

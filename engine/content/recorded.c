@@ -9,23 +9,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
-
-void recorded_name(char name[RECORDED_NAME_MAX], uint64_t inode)
-{
-	snprintf(name, RECORDED_NAME_MAX, "%llx", (unsigned long long)inode);
-}
-
-int recorded_check(const char *text, size_t len)
-{
-	uint64_t size, mtime_ns;
-	char hex[DIGEST_HEX];
-	int err;
-
-	if (!len || text[len - 1] != '\n')
-		return -EINVAL;
-	err = digest_record_parse(text, len - 1, hex, &size, &mtime_ns);
-	return err ? err : (int)len - 1;
-}
+#include "engine/format/format.h"
 
 /* True if the record @text names the size and the time of change in *@stx. */
 static bool is_record_of(const char *text, ssize_t len, const struct statx *stx,
@@ -53,16 +37,11 @@ static bool is_trusted(const struct statx *stx, uid_t owner, mode_t type)
 /* A pin of the directory of all records, or -errno. @make: make it if it is missing. */
 static int pin_all(struct backing *b, bool make)
 {
-	__cleanup_fd int top = backing_pin(b, b->root_fd, ".ckptfs");
+	__cleanup_fd int top = backing_pin(b, b->root_fd, FORMAT_DIR);
 
 	if (top >= 0 && make)
-		backing_mkdir(b, top, RECORDED_DIR, 01777);
-	return top < 0 ? top : backing_pin(b, top, RECORDED_DIR);
-}
-
-static void dir_name(char name[16], uid_t owner)
-{
-	snprintf(name, 16, "%u", (unsigned)owner);
+		backing_mkdir(b, top, FORMAT_DIGESTS, 01777);
+	return top < 0 ? top : backing_pin(b, top, FORMAT_DIGESTS);
 }
 
 /* A pin of the directory of the records of @owner, or -errno. */
@@ -70,10 +49,10 @@ static int pin_dir(struct backing *b, uid_t owner)
 {
 	__cleanup_fd int all = pin_all(b, false), pin = -1;
 	struct statx stx;
-	char name[16];
+	char name[DIGEST_FILE_MAX];
 	int err;
 
-	dir_name(name, owner);
+	digest_file_dir(name, owner);
 	pin = all < 0 ? all : backing_pin(b, all, name);
 	err = pin < 0 ? pin : backing_stat(b, pin, &stx);
 	if (!err && !is_trusted(&stx, owner, S_IFDIR))
@@ -91,13 +70,13 @@ static void make_dir(struct backing *b, const struct statx *of)
 	struct caller owner = {.uid = of->stx_uid, .gid = of->stx_gid, .pid = NO_PROCESS};
 	__cleanup_fd int all = pin_all(b, true);
 	struct backing as = backing_as(b, &owner);
-	char name[16], aside[48];
+	char name[DIGEST_FILE_MAX], aside[48];
 	struct statx stx;
 	int err;
 
 	if (all < 0)
 		return;
-	dir_name(name, owner.uid);
+	digest_file_dir(name, owner.uid);
 	if (!backing_stat_at(b, all, name, &stx) && !is_trusted(&stx, owner.uid, S_IFDIR)) {
 		snprintf(aside, sizeof(aside), "%s-%llx", name,
 			 (unsigned long long)clock_wall_ns());
@@ -110,21 +89,21 @@ static void make_dir(struct backing *b, const struct statx *of)
 
 static ssize_t get_file(struct backing *b, const struct statx *of, char *buf, size_t size)
 {
-	char name[RECORDED_NAME_MAX], text[RECORDED_MAX];
+	char name[DIGEST_FILE_MAX], text[DIGEST_FILE_TEXT_MAX];
 	__cleanup_fd int dir = pin_dir(b, of->stx_uid), pin = -1, file = -1;
 	struct statx stx;
 	ssize_t len;
 
 	if (dir < 0)
 		return -ENODATA;
-	recorded_name(name, of->stx_ino);
+	digest_file_name(name, of->stx_ino);
 	pin = backing_pin(b, dir, name);
 	if (pin < 0 || backing_stat(b, pin, &stx) || !is_trusted(&stx, of->stx_uid, S_IFREG) ||
 	    stx.stx_size >= sizeof(text))
 		return -ENODATA;
 	file = backing_reopen(b, pin, O_RDONLY);
 	len = file < 0 ? file : backing_read(b, file, text, sizeof(text), 0);
-	len = len < 0 ? len : recorded_check(text, (size_t)len);
+	len = len < 0 ? len : digest_file_check(text, (size_t)len);
 	if (len < 0)
 		return -ENODATA;
 	if (size && (size_t)len > size)
@@ -150,14 +129,14 @@ static int give(struct backing *b, int file, const struct statx *of)
 /* Returns 0, or -errno: nothing was recorded. */
 static int put_file(struct backing *b, const struct statx *of, const char *text)
 {
-	char name[RECORDED_NAME_MAX], line[RECORDED_MAX];
+	char name[DIGEST_FILE_MAX], line[DIGEST_FILE_TEXT_MAX];
 	__cleanup_fd int dir = pin_dir(b, of->stx_uid), file = -1;
 	bool created;
 	int len = snprintf(line, sizeof(line), "%s\n", text), err;
 
 	if (dir < 0)
 		return dir;
-	recorded_name(name, of->stx_ino);
+	digest_file_name(name, of->stx_ino);
 	backing_unlink(b, dir, name, false); /* of a former file with that inode */
 	file = backing_create(b, dir, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW,
 			      0600 | (of->stx_mode & 0444), &created);
@@ -176,9 +155,9 @@ static int put_file(struct backing *b, const struct statx *of, const char *text)
 static void unlink_file(struct backing *b, const struct statx *of)
 {
 	__cleanup_fd int dir = pin_dir(b, of->stx_uid);
-	char name[RECORDED_NAME_MAX];
+	char name[DIGEST_FILE_MAX];
 
-	recorded_name(name, of->stx_ino);
+	digest_file_name(name, of->stx_ino);
 	if (dir >= 0)
 		backing_unlink(b, dir, name, false);
 }

@@ -3,9 +3,9 @@
  * The place of a file's digest record: the extended attribute DIGEST_XATTR. On a backing without
  * user.* attributes, a checkpoint that is one file has a record file:
  *
- *	BACKING/.ckptfs/digests/UID/INODE	the text of the attribute and a newline
+ *	BACKING/.ckptfs/digests/UID/INODE
  *
- * UID is the owner of the recorded file, INODE its inode number in hexadecimal. Every user may
+ * digest_record.h has both texts. UID is the owner of the recorded file. Every user may
  * write to `digests`. A record counts only if the record file and the directory UID belong to that
  * owner or to root: no user can forge a record of another user. If another user has put something
  * in the place of the directory UID, a root daemon moves it away. A daemon of an ordinary user
@@ -24,18 +24,6 @@
 
 #include "engine/backing/backing.h"
 #include "engine/content/digest.h"
-
-#define RECORDED_DIR "digests"
-
-/* The size of a record file's text, with the NUL. */
-#define RECORDED_MAX (DIGEST_RECORD_MAX + 1)
-
-/* The name of the record file of @inode. */
-#define RECORDED_NAME_MAX 20
-void recorded_name(char name[RECORDED_NAME_MAX], uint64_t inode);
-
-/* The length of the record in the text of a record file; -EINVAL: the text is no record. */
-int recorded_check(const char *text, size_t len);
 
 /* As backing_getxattr of DIGEST_XATTR. -ENODATA: neither place has a record. @fd may be a pin. */
 ssize_t recorded_get(struct backing *b, int fd, char *buf, size_t size);

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "engine/content/recorded.h"
+#include "engine/format/digest_record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -22,12 +22,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		REQUIRE(!memcmp(text, exact, size));
 	}
 	/* A record file has a newline behind it. */
-	REQUIRE(recorded_check(exact, size) < 0 || exact[size - 1] == '\n');
+	REQUIRE(digest_file_check(exact, size) < 0 || exact[size - 1] == '\n');
 	if (!err) {
 		exact = realloc(exact, size + 1);
-		REQUIRE(exact && recorded_check(exact, size) < 0);
+		REQUIRE(exact && digest_file_check(exact, size) < 0);
 		exact[size] = '\n';
-		REQUIRE(recorded_check(exact, size + 1) == (int)size);
+		REQUIRE(digest_file_check(exact, size + 1) == (int)size);
 	}
 	free(exact);
 	return 0;
