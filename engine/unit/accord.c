@@ -82,7 +82,7 @@ void accord_free(struct accord *a)
 	}
 	json_decref(a->said_on);
 	json_decref(a->list);
-	json_decref(a->for_heir);
+	free(a->for_heir);
 	json_decref(a->seen_on);
 	json_decref(a->events);
 	free(a->dead_writer.reason);

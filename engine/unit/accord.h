@@ -21,6 +21,7 @@
 #include <jansson.h>
 
 #include "engine/unit/checkpoint.h"
+#include "engine/unit/for_heir.h"
 
 struct accord;
 struct agreement;
@@ -200,19 +201,6 @@ int accord_inherit(struct checkpoint *cp);
 
 /* The same for the header: the evidence of the end, and the number of ranks. */
 void accord_inherit_header(struct checkpoint *cp, struct commit_header *h);
-
-struct order;
-
-#define LEFT_POINTERS_MAX 8    /* pointers */
-#define LEFT_POINTER_TEXT 1024 /* bytes of the text of one */
-
-/* A pointer that waited for the commit on a lost root. */
-struct left_pointer {
-	char name[NAME_MAX + 1], text[LEFT_POINTER_TEXT + 1]; /* content, or target of the link */
-	bool link;
-	mode_t mode;
-	uint64_t written_ns; /* wall clock */
-};
 
 /*
  * Lock not held. What the lost root has left to its heir: returns the number of @pointers, and

@@ -29,7 +29,6 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
-#include "engine/base/json.h"
 #include "engine/coord/nodes.h"
 #include "engine/unit/events.h"
 
@@ -207,18 +206,19 @@ bool accord_owes_word(const struct accord *a)
 	       (a->a.state == AGREE_PREPARED && a->a.died && !a->said_last);
 }
 
-json_t *accord_tell_of_death(struct accord *a)
+void accord_tell_of_death(struct accord *a, struct told *t, char label[NODES_LABEL_MAX])
 {
 	struct nodes *ns = a->cp->units->nodes;
 	struct dead_writer *b = &a->dead_writer;
-	char label[NODES_LABEL_MAX];
 
-	if (!b->reason)
-		return NULL;
-	return json_pack("{s:o, s:b, s:o, s:I}", "reason", json_text(b->reason), "unranked",
-			 b->unranked, "node",
-			 json_text(b->node ? b->node : nodes_label(ns, nodes_id(ns), label)),
-			 "age_us", (json_int_t)((clock_mono_ns() - b->at_ns) / NSEC_PER_USEC));
+	t->died = b->reason;
+	if (!t->died)
+		return;
+	t->death = (struct told_death){
+		.reason = b->reason,
+		.node = b->node ? b->node : nodes_label(ns, nodes_id(ns), label),
+		.unranked = b->unranked,
+		.age_us = (json_int_t)((clock_mono_ns() - b->at_ns) / NSEC_PER_USEC)};
 }
 
 uint64_t accord_ago(json_int_t age_us)
@@ -230,14 +230,12 @@ uint64_t accord_ago(json_int_t age_us)
 	return (uint64_t)age_us < now / NSEC_PER_USEC ? now - (uint64_t)age_us * NSEC_PER_USEC : 0;
 }
 
-void accord_hear_of_death(struct accord *a, const json_t *dead)
+void accord_hear_of_death(struct accord *a, const struct told *t)
 {
-	if (!json_is_object(dead) || agreement_is_over(&a->a))
+	if (!t->died || agreement_is_over(&a->a))
 		return;
-	note_dead_writer_locked(a, accord_ago(json_get_int(dead, "age_us", 0)),
-				json_is_true(json_object_get(dead, "unranked")));
-	take_reason_locked(a, json_get_text(dead, "node", "(unknown)"),
-			   json_get_text(dead, "reason", "a process that wrote to it has died"));
+	note_dead_writer_locked(a, accord_ago(t->death.age_us), t->death.unranked);
+	take_reason_locked(a, t->death.node, t->death.reason);
 }
 
 /* --- the verdict --- */

@@ -3,14 +3,8 @@
  * A root that is lost once it has voted costs nothing: another node, the heir, commits in its place
  * (agreement.h).
  *
- * What only the root knows goes with its vote, beside the list of its files, for the heir. It is
- *
- * 	{"rule": NAME, "done": EVIDENCE, "ranks": NR, "judged": true, "decision": {...},
- * 	 "pointers": [...]}
- *
- * "judged" says that a writer has died, and that the checkpoint had ended by that (accord_death.c).
- * The decision is what the root would record (decision.h), without the pointers that are to follow
- * (accord_pointers.c). An heir takes the votes of the root and of its children into what it knows
+ * What only the root knows goes with its vote, beside the list of its files, for the heir
+ * (for_heir.h). An heir takes the votes of the root and of its children into what it knows
  * of the files, and then does all that the root would have done. There may be several heirs, and
  * the root may live. So a commit file that stands is left alone (commit_file.c), lists stay until
  * all is decided, and a node that finds a decision leaves the rest to the node that made it.
@@ -28,7 +22,6 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
-#include "engine/base/json.h"
 #include "engine/base/lock.h"
 #include "engine/base/log.h"
 #include "engine/coord/nodes.h"
@@ -42,49 +35,48 @@
 /* --- the root --- */
 
 /* Lock not held. NULL: no memory. */
-static json_t *write_for_heir(struct checkpoint *cp)
+static struct for_heir *tell_heir(struct checkpoint *cp)
 {
 	__cleanup_free struct commit_header *h = malloc(sizeof(*h));
-	__cleanup_free struct order *order = calloc(1, sizeof(*order));
+	struct for_heir *t = h ? calloc(1, sizeof(*t)) : NULL;
 	char path[PATH_MAX];
-	json_t *o, *pointers;
 
-	if (!h || !order)
+	if (!t)
 		return NULL;
 	checkpoint_path(cp, path, sizeof(path));
 	commit_describe(cp, path, h);
-	pointers = accord_waiting_pointers(cp, order);
-	order->nr_pointers = 0; /* the heir gets their content */
-	o = json_pack("{s:o, s:i, s:o, s:o*}", "done", json_text(h->done), "ranks", (int)h->ranks,
-		      "decision", decision_proposed(cp, h->unit, order), "pointers", pointers);
+	memcpy(t->done, h->done, sizeof(t->done));
+	t->ranks = h->ranks;
+	t->decides = true;
+	decision_propose(cp, h->unit, NULL, &t->decision);
+	accord_leave_pointers(cp, t);
 	LOCK_SCOPE(&cp->units->lock);
-	if (o && cp->rule)
-		json_object_set_new(o, "rule", json_string(cp->rule->name));
-	if (o && cp->accord->judged)
-		json_object_set_new(o, "judged", json_true());
-	return o;
+	t->rule = cp->rule;
+	t->judged = cp->accord->judged;
+	return t;
 }
 
 bool accord_vote_early(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
 	struct units *us = cp->units;
-	json_t *own = NULL, *for_heir;
+	struct for_heir *for_heir;
+	json_t *own = NULL;
 	int err;
 
 	if (!agreement_may_vote_early(&a->a) || a->removed || cp->state != GENERATION_SEALED ||
 	    !checkpoint_is_flushed_locked(cp))
 		return false;
 	lock_drop(&us->lock);
-	for_heir = write_for_heir(cp);
+	for_heir = tell_heir(cp);
 	err = for_heir ? vote_write(cp, 0, NULL, 0, &own) : -ENOMEM;
 	lock_take(&us->lock);
 	if (err) {
-		json_decref(for_heir);
+		free(for_heir);
 		return false; /* no heir, then, unless a later call succeeds */
 	}
 	json_decref(a->list);
-	json_decref(a->for_heir);
+	free(a->for_heir);
 	a->list = own;
 	a->for_heir = for_heir;
 	agreement_vote_early(&a->a);
@@ -115,16 +107,13 @@ void accord_stand_in(struct accord *a)
 		 name, a->cp->target.name);
 }
 
-void accord_take_root_vote(struct accord *a, json_t *o)
+void accord_take_root_vote(struct accord *a, struct for_heir *h)
 {
-	struct checkpoint *cp = a->cp;
-	const struct rule *rule = rules_find(cp->units->rules, json_get_text(o, "rule", ""));
-
-	json_decref(a->for_heir);
-	a->for_heir = json_incref(o);
-	a->judged = json_is_true(json_object_get(o, "judged"));
-	if (!cp->rule)
-		cp->rule = rule;
+	free(a->for_heir);
+	a->for_heir = h;
+	a->judged = h && h->judged;
+	if (h && !a->cp->rule)
+		a->cp->rule = h->rule;
 }
 
 void accord_disinherit(struct accord *a)
@@ -171,33 +160,34 @@ int accord_inherit(struct checkpoint *cp)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	__cleanup_free struct decision *d = malloc(sizeof(*d));
-	__cleanup_free char *text = NULL;
 	const char *name;
-	int dir, err;
+	int dir;
 
 	if (!is_heir(cp))
 		return 0;
+	if (!d)
+		return -ENOMEM;
 	{
 		LOCK_SCOPE(&cp->units->lock);
-		text = json_dumps(json_object_get(cp->accord->for_heir, "decision"), JSON_COMPACT);
+		if (!cp->accord->for_heir || !cp->accord->for_heir->decides)
+			return -EBADMSG;
+		*d = cp->accord->for_heir->decision;
 	}
-	err = !d ? -ENOMEM : text ? decision_parse(text, strlen(text), d) : -EBADMSG;
-	if (err)
-		return err;
 	dir = recover_walk(&b, d->unit, &name);
 	return dir < 0 ? dir : take_place(cp, dir, name, d);
 }
 
 void accord_inherit_header(struct checkpoint *cp, struct commit_header *h)
 {
-	const json_t *o;
+	const struct for_heir *t;
 
 	if (!is_heir(cp))
 		return;
 	LOCK_SCOPE(&cp->units->lock);
-	o = cp->accord->for_heir;
-	snprintf(h->done, sizeof(h->done), "%s", json_get_text(o, "done", "last close"));
-	h->ranks = (unsigned)json_get_int(o, "ranks", h->ranks);
+	t = cp->accord->for_heir;
+	snprintf(h->done, sizeof(h->done), "%s", t && *t->done ? t->done : "last close");
+	if (t && t->ranks)
+		h->ranks = t->ranks;
 }
 
 /* --- both --- */

@@ -26,8 +26,10 @@
 #define ENGINE_UNIT_ACCORD_IMPL_H
 
 #include "engine/coord/agreement.h"
+#include "engine/coord/nodes.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/told.h"
 #include "engine/unit/vote.h"
 
 /*
@@ -92,7 +94,7 @@ struct accord {
 	bool removed;
 	json_t *list; /* that this node votes with; or NULL */
 	/* accord_heir.c; NULL: the root has not voted early, or this node has not heard that */
-	json_t *for_heir;
+	struct for_heir *for_heir;
 	/* Lists are merged; the last call for records failed; concluded; records are removed. */
 	bool gathered, failing, done, cleared;
 	bool leaving, left; /* this mount ends; it has closed its part */
@@ -160,11 +162,9 @@ void accord_give_reason(struct accord *a, int err, bool dropped, bool ordinary, 
 /* The same, with @node, a label, as the node that failed. */
 void accord_give_reason_of(struct accord *a, const char *node, int err, const char *reason);
 
-/*
- * Takes what a child reports of a death below it, or NULL; and composes that for the nodes above.
- */
-void accord_hear_of_death(struct accord *a, const json_t *dead);
-json_t *accord_tell_of_death(struct accord *a);
+/* Takes what a child reports of a death below it; and fills that in for the nodes above. */
+void accord_hear_of_death(struct accord *a, const struct told *t);
+void accord_tell_of_death(struct accord *a, struct told *t, char label[NODES_LABEL_MAX]);
 
 /*
  * True if the next report may be the last: a death has ended the checkpoint, and all nodes below
@@ -217,11 +217,11 @@ bool accord_vote_early(struct accord *a);
 /* This node becomes the heir of the root, if it may. */
 void accord_stand_in(struct accord *a);
 
-/* Lock not held. For an heir: the pointers that wait here, and in @order the removals. */
-json_t *accord_waiting_pointers(struct checkpoint *cp, struct order *order);
+/* Lock not held. Fills in the pointers that wait here, and the removals of the decision. */
+void accord_leave_pointers(struct checkpoint *cp, struct for_heir *h);
 
-/* For an heir: takes the root's vote @o. */
-void accord_take_root_vote(struct accord *a, json_t *o);
+/* For an heir: takes over what the root's vote tells. */
+void accord_take_root_vote(struct accord *a, struct for_heir *h);
 
 /*
  * Lock not held. The root of @gen is dead, and nothing is decided. True if the root has voted and

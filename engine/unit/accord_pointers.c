@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What follows the commit (journal_following.h), as a root leaves it to its heir (accord_heir.c).
- * Beside the removals in its decision, the vote of the root has
- *
- * 	"pointers": [{"name": "latest", "text": "step-1\n", "link": false, "mode": 420,
- * 		      "written_ns": NS}]
- *
- * A pointer goes with its content, since what the root has staged stays the root's: a program may
+ * What follows the commit (journal_following.h), as a root leaves it to its heir (accord_heir.c). Beside
+ * the removals in its decision, the vote of the root has pointers (for_heir.h). A pointer goes with
+ * its content, since what the root has staged stays the root's: a program may
  * write to it again while the root is only cut off. A pointer that comes to wait for the commit
  * after the root's vote is lost with the root.
  */
@@ -18,10 +14,8 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/base/json.h"
 #include "engine/base/lock.h"
 #include "engine/unit/accord_impl.h"
-#include "engine/unit/decision.h"
 #include "engine/unit/journal.h"
 #include "engine/unit/journal_held.h"
 #include "engine/unit/journal_removal.h"
@@ -59,7 +53,7 @@ static ssize_t read_held(struct backing *b, struct held *h, char text[LEFT_POINT
 }
 
 /* Adds @p, with its content. */
-static void add_pointer(struct checkpoint *cp, json_t *list, const struct pending *p)
+static void add_pointer(struct checkpoint *cp, struct for_heir *t, const struct pending *p)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	struct generation *g = p->written;
@@ -67,7 +61,7 @@ static void add_pointer(struct checkpoint *cp, json_t *list, const struct pendin
 	char text[LEFT_POINTER_TEXT + 1], name[NAME_MAX + 1];
 	struct statx stx;
 	ssize_t len;
-	json_t *o;
+	struct left_pointer *left = &t->pointers[t->nr_pointers];
 	bool whole;
 	{
 		LOCK_SCOPE(&cp->units->lock);
@@ -84,18 +78,18 @@ static void add_pointer(struct checkpoint *cp, json_t *list, const struct pendin
 	    backing_stat_at(&b, cp->target.dir, p->staging, &stx) || stx.stx_uid != cp->owner.uid)
 		return;
 	text[len] = '\0';
-	o = json_pack("{s:b, s:i, s:I}", "link", S_ISLNK(stx.stx_mode), "mode", stx.stx_mode & 0777,
-		      "written_ns", (json_int_t)written_ns);
-	if (!json_set_path(o, "name", "name_hex", name) &&
-	    !json_set_path(o, "text", "text_hex", text))
-		json_array_append(list, o);
-	json_decref(o);
+	*left = (struct left_pointer){.link = S_ISLNK(stx.stx_mode),
+				      .mode = stx.stx_mode & 0777,
+				      .written_ns = written_ns};
+	snprintf(left->name, sizeof(left->name), "%s", name);
+	snprintf(left->text, sizeof(left->text), "%s", text);
+	t->nr_pointers++;
 }
 
-json_t *accord_waiting_pointers(struct checkpoint *cp, struct order *order)
+void accord_leave_pointers(struct checkpoint *cp, struct for_heir *t)
 {
 	struct pending waiting[LEFT_POINTERS_MAX], p = {0};
-	json_t *list = json_array(), *o;
+	struct order *order = &t->decision.order;
 	size_t i, nr = 0;
 	{
 		LOCK_SCOPE(&cp->units->lock);
@@ -107,33 +101,27 @@ json_t *accord_waiting_pointers(struct checkpoint *cp, struct order *order)
 		}
 	}
 	for (i = 0; i < nr; i++) {
-		add_pointer(cp, list, &waiting[i]);
+		add_pointer(cp, t, &waiting[i]);
 		pending_put(&waiting[i]);
 	}
 	/* Once these are applied, what they name now does not count. */
-	json_array_foreach (list, i, o)
-		if (json_get_path(o, "name", "name_hex", order->pointers[i].name, NAME_MAX + 1))
-			order->nr_pointers = i + 1;
+	for (i = 0; i < t->nr_pointers; i++)
+		memcpy(order->pointers[i].name, t->pointers[i].name, NAME_MAX + 1);
+	order->nr_pointers = t->nr_pointers;
 	removals_list(cp, order);
-	return list;
+	order->nr_pointers = 0; /* the heir gets their content */
 }
 
 /* --- the heir --- */
 
-/* Reads what another node has told. True if it names the checkpoint, as a pointer does. */
-static bool parse(struct checkpoint *cp, const json_t *o, struct left_pointer *q)
+/* True if the pointer names the checkpoint. */
+static bool names_it(const struct checkpoint *cp, const struct left_pointer *q)
 {
-	const struct rules *rules = cp->units->rules;
 	char named[NAME_MAX + 1];
 
-	q->link = json_is_true(json_object_get(o, "link"));
-	q->mode = (mode_t)json_get_int(o, "mode", 0600) & 0777;
-	q->written_ns = (uint64_t)json_get_int(o, "written_ns", 0);
-	return json_get_path(o, "name", "name_hex", q->name, sizeof(q->name)) &&
-	       json_get_path(o, "text", "text_hex", q->text, sizeof(q->text)) &&
-	       backing_name_ok(q->name) && !name_is_reserved(q->name) &&
-	       (q->link ? rules_link_names(q->text, named)
-			: rules_pointer_names(rules, q->name, q->text, strlen(q->text), named)) &&
+	return (q->link ? rules_link_names(q->text, named)
+			: rules_pointer_names(cp->units->rules, q->name, q->text, strlen(q->text),
+					      named)) &&
 	       !strcmp(named, cp->target.name);
 }
 
@@ -155,21 +143,18 @@ static size_t add(struct left_pointer *all, size_t nr, const struct left_pointer
 size_t accord_left_pointers(struct checkpoint *cp, struct left_pointer pointers[LEFT_POINTERS_MAX],
 			    struct order *removals)
 {
-	__cleanup_free struct left_pointer *q = malloc(sizeof(*q));
-	__cleanup_free struct decision *d = malloc(sizeof(*d));
-	__cleanup_free char *text = NULL;
+	const struct for_heir *t;
 	size_t nr = 0, i;
-	json_t *o;
 
 	removals->nr_removals = 0;
 	LOCK_SCOPE(&cp->units->lock);
-	if (!q || !d || !cp->accord || !cp->accord->a.heir)
+	t = cp->accord && cp->accord->a.heir ? cp->accord->for_heir : NULL;
+	if (!t)
 		return 0;
-	json_array_foreach (json_object_get(cp->accord->for_heir, "pointers"), i, o)
-		if (parse(cp, o, q))
-			nr = add(pointers, nr, q);
-	text = json_dumps(json_object_get(cp->accord->for_heir, "decision"), JSON_COMPACT);
-	if (text && !decision_parse(text, strlen(text), d))
-		*removals = d->order;
+	for (i = 0; i < t->nr_pointers; i++)
+		if (names_it(cp, &t->pointers[i]))
+			nr = add(pointers, nr, &t->pointers[i]);
+	if (t->decides)
+		*removals = t->decision.order;
 	return nr;
 }

@@ -31,8 +31,7 @@ void accord_event(struct checkpoint *cp, enum evidence_kind kind, const char *pa
 	if (!a)
 		return;
 	if (!agreement_is_root(&a->a))
-		json_array_append_new(a->events,
-				      json_pack("[i, o, i]", (int)kind, json_text(path), rank));
+		events_add(a->events, (int)kind, path, rank);
 	accord_wake(cp);
 }
 
@@ -146,34 +145,31 @@ static bool is_stale_locked(struct accord *a)
 char *accord_compose_report(struct accord *a)
 {
 	struct checkpoint *cp = a->cp;
-	json_t *o, *events;
-	char *text;
+	char label[NODES_LABEL_MAX], *text;
+	struct told t = {0};
 
 	a->said_open = !checkpoint_is_closed_locked(cp);
 	a->said_writers = accord_has_living(cp);
 	a->said_rule = cp->rule;
 	a->said_removing = checkpoint_is_losing_locked(cp);
-	a->sending = events_tell(a->events, REPORT_MAX, &events);
+	a->sending = events_tell(a->events, REPORT_MAX, &t.events);
 	a->more = a->sending < json_array_size(a->events);
 	a->saying_last = accord_may_say_last(a) && !a->more;
 	a->saying_death = a->dead_writer.reason;
 	a->saying_unranked = a->dead_writer.unranked;
-	o = json_pack("{s:b, s:b, s:o, s:b}", "open", a->said_open, "writers", a->said_writers,
-		      "events", events, "last", a->saying_last);
-	json_object_set_new(o, "dead", accord_tell_of_death(a));
-	if (cp->rule)
-		json_object_set_new(o, "rule", json_string(cp->rule->name));
-	if (a->said_removing)
-		json_object_set_new(o, "removing", json_true());
 	a->saying_renames = a->renames;
-	if (a->said_renames != a->renames)
-		json_set_path(o, "name", "name_hex", cp->target.name);
 	json_decref(a->said_on);
 	a->said_on = others_open(cp);
-	if (a->said_open)
-		json_object_set(o, "open_on", a->said_on);
-	text = json_dumps(o, JSON_COMPACT);
-	json_decref(o);
+	t.open = a->said_open;
+	t.writers = a->said_writers;
+	t.last = a->saying_last;
+	t.removing = a->said_removing;
+	t.rule = cp->rule ? cp->rule->name : NULL;
+	t.name = a->said_renames != a->renames ? cp->target.name : NULL;
+	t.open_on = a->said_open ? a->said_on : NULL;
+	accord_tell_of_death(a, &t, label);
+	text = told_write(&t);
+	json_decref(t.events);
 	return text;
 }
 
@@ -200,28 +196,28 @@ static void hear_of_removal_locked(struct accord *a)
 }
 
 /* Takes a child's report, which may be malformed. */
-static void take_report_locked(struct accord *a, unsigned k, const json_t *o)
+static void take_report_locked(struct accord *a, unsigned k, const struct told *t)
 {
 	struct checkpoint *cp = a->cp;
-	char name[NAME_MAX + 1];
-	const struct rule *rule = rules_find(cp->units->rules, json_get_text(o, "rule", ""));
+	const struct rule *rule = t->rule ? rules_find(cp->units->rules, t->rule) : NULL;
 	/* is of this node only: the order of what two nodes do is not known */
 	const bool removing = cp->removing;
-	json_t *events, *e;
+	struct told_event e;
+	json_t *events;
 	bool removed;
 	size_t i;
 
-	a->children[k].open = json_is_true(json_object_get(o, "open"));
-	a->children[k].writers = json_is_true(json_object_get(o, "writers"));
-	a->children[k].removing = json_is_true(json_object_get(o, "removing"));
+	a->children[k].open = t->open;
+	a->children[k].writers = t->writers;
+	a->children[k].removing = t->removing;
 	json_decref(a->children[k].open_on);
-	a->children[k].open_on = json_incref(json_object_get(o, "open_on"));
+	a->children[k].open_on = json_incref(t->open_on);
 	cp->changed_ns = clock_mono_ns();
-	if (json_get_path(o, "name", "name_hex", name, sizeof(name)) && backing_name_ok(name))
-		take_name_locked(a, name);
-	accord_hear_of_death(a, json_object_get(o, "dead"));
-	a->children[k].said_last |= json_is_true(json_object_get(o, "last"));
-	events = events_heard(json_object_get(o, "events"));
+	if (t->name)
+		take_name_locked(a, t->name);
+	accord_hear_of_death(a, t);
+	a->children[k].said_last |= t->last;
+	events = events_heard(t->events);
 	removed = events_remove(events);
 	if (cp->state != GENERATION_OPEN && !accord_owes_word(a) && !removed) {
 		json_decref(events);
@@ -229,15 +225,13 @@ static void take_report_locked(struct accord *a, unsigned k, const json_t *o)
 	}
 	if (rule && !cp->rule && !cp->follows)
 		checkpoint_takes_rule_locked(cp, rule);
-	json_array_foreach (events, i, e) {
-		json_int_t kind = json_integer_value(json_array_get(e, 0));
-		const char *path = json_string_value(json_array_get(e, 1));
-		json_int_t rank = json_integer_value(json_array_get(e, 2));
-
-		if (kind == EVIDENCE_CLOSE || kind == EVIDENCE_RENAME || kind == EVIDENCE_UNLINK)
-			checkpoint_hear_event_locked(cp, (enum evidence_kind)kind, path, (int)rank);
-		else if (kind == NR_EVIDENCE_KINDS)
-			checkpoint_vanishes(cp, path);
+	for (i = 0; events_get(events, i, &e); i++) {
+		if (e.kind == EVIDENCE_CLOSE || e.kind == EVIDENCE_RENAME ||
+		    e.kind == EVIDENCE_UNLINK)
+			checkpoint_hear_event_locked(cp, (enum evidence_kind)e.kind, e.path,
+						     e.rank);
+		else if (e.kind == NR_EVIDENCE_KINDS)
+			checkpoint_vanishes(cp, e.path);
 	}
 	json_decref(events);
 	cp->removing = removing;
@@ -245,9 +239,27 @@ static void take_report_locked(struct accord *a, unsigned k, const json_t *o)
 		hear_of_removal_locked(a);
 }
 
+/* Takes a child's vote, or, as an heir, the root's. */
+static void take_vote_locked(struct accord *a, unsigned k, const char *payload)
+{
+	struct child *c = &a->children[k];
+	struct for_heir *for_heir;
+	json_t *list;
+
+	c->open = false;
+	c->nodes =
+		vote_parse(payload, &list, a->cp->units->rules, k == AGREE_ROOT ? &for_heir : NULL);
+	if (k == AGREE_ROOT)
+		accord_take_root_vote(a, for_heir);
+	if (c->list)
+		json_decref(list);
+	else
+		c->list = list;
+}
+
 void accord_take_news(struct accord *a, const struct agree_news *news)
 {
-	json_t *o;
+	struct told t;
 
 	if (!news->any)
 		return;
@@ -257,22 +269,14 @@ void accord_take_news(struct accord *a, const struct agree_news *news)
 	}
 	a->heard_ns = clock_mono_ns();
 	a->nr_heard++;
-	o = json_loads(news->payload, JSON_REJECT_DUPLICATES, NULL);
 	if (news->entry == AGREE_REPORT) {
-		take_report_locked(a, news->child, o);
+		told_read(&t, news->payload);
+		take_report_locked(a, news->child, &t);
+		told_finish(&t);
 	} else {
-		json_int_t nodes = json_get_int(o, "nodes", 1);
-		struct child *c = &a->children[news->child];
-
-		if (news->child == AGREE_ROOT)
-			accord_take_root_vote(a, o);
-		c->open = false;
-		c->nodes = nodes > 0 && nodes < INT_MAX ? (unsigned)nodes : 1;
-		if (!c->list)
-			c->list = json_incref(json_object_get(o, "list"));
+		take_vote_locked(a, news->child, news->payload);
 	}
 	waitq_wake(&a->cp->units->commits); /* the end may be there, or all votes */
-	json_decref(o);
 }
 
 /*

@@ -14,34 +14,16 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/reserved_names.h"
 
-static json_t *replaced_json(struct checkpoint *cp)
+/* --- the text --- */
+
+static json_t *replaced_json(const struct decision *d)
 {
-	LOCK_SCOPE(&cp->units->lock);
-	if (!cp->replaces)
+	if (!d->replaces)
 		return json_null();
-	if (*cp->replaced_generation)
-		return json_pack("{s:s}", "generation", cp->replaced_generation);
-	return json_pack("{s:I, s:I}", "ino", (json_int_t)cp->replaced.ino, "btime_ns",
-			 (json_int_t)cp->replaced.btime_ns);
-}
-
-/* *@stands: the record that exists now, ours or an earlier one. */
-static int record(struct checkpoint *cp, json_t *o, struct decision *stands)
-{
-	struct units *us = cp->units;
-	__cleanup_free char *text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS);
-	__cleanup_free char *first = malloc(COORD_TEXT_MAX);
-	size_t len = 0;
-	int ours = -ENOMEM;
-
-	if (text && first)
-		ours = us->coord->record(us->coord_arg, &cp->owner, staging_id(cp->staging),
-					 COORD_DECISION, text, strlen(text), first, &len);
-	json_decref(o);
-	if (ours < 0)
-		return ours;
-	return ours ? decision_parse(text, strlen(text), stands)
-		    : decision_parse(first, len, stands);
+	if (*d->generation)
+		return json_pack("{s:s}", "generation", d->generation);
+	return json_pack("{s:I, s:I}", "ino", (json_int_t)d->ino, "btime_ns",
+			 (json_int_t)d->btime_ns);
 }
 
 static json_t *pointers_json(const struct order *order)
@@ -75,75 +57,28 @@ static json_t *removals_json(const struct order *order)
 	return list;
 }
 
-json_t *decision_proposed(struct checkpoint *cp, const char *path, const struct order *order)
+json_t *decision_to_json(const struct decision *d)
 {
-	json_t *o = json_pack("{s:s, s:o}", "decision", "commit", "replaces", replaced_json(cp));
+	json_t *o = json_pack("{s:s, s:o}", "decision", d->commit ? "commit" : "abort", "replaces",
+			      replaced_json(d));
 
-	json_set_path(o, "unit", "unit_hex", path);
-	if (order && order->nr_pointers)
-		json_object_set_new(o, "pointers", pointers_json(order));
-	if (order && order->nr_removals)
-		json_object_set_new(o, "removals", removals_json(order));
+	json_set_path(o, "unit", "unit_hex", d->unit);
+	if (d->order.nr_pointers)
+		json_object_set_new(o, "pointers", pointers_json(&d->order));
+	if (d->order.nr_removals)
+		json_object_set_new(o, "removals", removals_json(&d->order));
+	if (d->ordinary)
+		json_object_set_new(o, "ordinary", json_true());
 	return o;
 }
 
-int decision_record(struct checkpoint *cp, const char *path, const struct order *order)
+char *decision_write(const struct decision *d)
 {
-	json_t *o = decision_proposed(cp, path, order);
-	__cleanup_free struct decision *d = malloc(sizeof(*d));
-	int err;
+	json_t *o = decision_to_json(d);
+	char *text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS);
 
-	if (cp->ordinary)
-		json_object_set_new(o, "ordinary", json_true());
-	if (cp->accord) {
-		__cleanup_free char *text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS);
-
-		json_decref(o);
-		return text ? accord_decide(cp, text) : -ENOMEM;
-	}
-	if (!d) {
-		json_decref(o);
-		return -ENOMEM;
-	}
-	err = record(cp, o, d);
-	return err ? err : d->commit ? 0 : -ECANCELED;
-}
-
-/* True if the answer is that there is no decision. Without an answer there may be one. */
-static bool is_absent(struct checkpoint *cp)
-{
-	struct units *us = cp->units;
-	__cleanup_free char *text = malloc(COORD_TEXT_MAX);
-
-	return text && us->coord->read(us->coord_arg, cp->owner.uid, staging_id(cp->staging),
-				       COORD_DECISION, text, COORD_TEXT_MAX) == -ENOENT;
-}
-
-bool decision_withdraw(struct checkpoint *cp, const char *path)
-{
-	json_t *o = json_pack("{s:s, s:o}", "decision", "abort", "replaces", replaced_json(cp));
-	__cleanup_free struct decision *d = malloc(sizeof(*d));
-	bool withdrawn;
-
-	json_set_path(o, "unit", "unit_hex", path);
-	if (!d) {
-		json_decref(o);
-		return false;
-	}
-	withdrawn = record(cp, o, d) ? is_absent(cp) : !d->commit;
-	cp->decided = !withdrawn;
-	return withdrawn;
-}
-
-void decision_forget(struct checkpoint *cp)
-{
-	struct units *us = cp->units;
-
-	if (cp->accord) { /* after all nodes have seen it */
-		accord_followed(cp, true);
-		return;
-	}
-	us->coord->forget(us->coord_arg, &cp->owner, staging_id(cp->staging));
+	json_decref(o);
+	return text;
 }
 
 /* True if @path is a name below the backing, with no way out of it. */
@@ -232,11 +167,10 @@ static bool parse_removals(const json_t *list, struct order *order)
 	return true;
 }
 
-int decision_parse(const char *text, size_t len, struct decision *d)
+int decision_from_json(const json_t *o, struct decision *d)
 {
-	json_t *o = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
 	const char *what = json_get_text(o, "decision", "");
-	json_t *replaces = json_object_get(o, "replaces");
+	const json_t *replaces = json_object_get(o, "replaces");
 	bool ok = !strcmp(what, "commit") || !strcmp(what, "abort");
 
 	memset(d, 0, sizeof(*d));
@@ -246,8 +180,108 @@ int decision_parse(const char *text, size_t len, struct decision *d)
 	     is_path(d->unit) && replaces && parse_replaced(replaces, d) &&
 	     parse_pointers(json_object_get(o, "pointers"), &d->order) &&
 	     parse_removals(json_object_get(o, "removals"), &d->order);
-	json_decref(o);
 	if (!ok)
 		memset(d, 0, sizeof(*d));
 	return ok ? 0 : -EBADMSG;
+}
+
+int decision_parse(const char *text, size_t len, struct decision *d)
+{
+	json_t *o = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+	int err = decision_from_json(o, d);
+
+	json_decref(o);
+	return err;
+}
+
+/* --- the record --- */
+
+/* *@stands: the record that exists now, @text or an earlier one. */
+static int record(struct checkpoint *cp, const char *text, struct decision *stands)
+{
+	struct units *us = cp->units;
+	__cleanup_free char *first = malloc(COORD_TEXT_MAX);
+	size_t len = 0;
+	int ours = -ENOMEM;
+
+	if (first)
+		ours = us->coord->record(us->coord_arg, &cp->owner, staging_id(cp->staging),
+					 COORD_DECISION, text, strlen(text), first, &len);
+	if (ours < 0)
+		return ours;
+	return ours ? decision_parse(text, strlen(text), stands)
+		    : decision_parse(first, len, stands);
+}
+
+void decision_propose(struct checkpoint *cp, const char *path, const struct order *order,
+		      struct decision *d)
+{
+	memset(d, 0, sizeof(*d));
+	d->commit = true;
+	snprintf(d->unit, sizeof(d->unit), "%s", path);
+	if (order)
+		d->order = *order;
+	LOCK_SCOPE(&cp->units->lock);
+	d->replaces = cp->replaces;
+	memcpy(d->generation, cp->replaced_generation, sizeof(d->generation));
+	d->ino = cp->replaced.ino;
+	d->btime_ns = cp->replaced.btime_ns;
+}
+
+int decision_record(struct checkpoint *cp, const char *path, const struct order *order)
+{
+	__cleanup_free struct decision *d = malloc(sizeof(*d));
+	__cleanup_free char *text = NULL;
+	int err;
+
+	if (!d)
+		return -ENOMEM;
+	decision_propose(cp, path, order, d);
+	d->ordinary = cp->ordinary;
+	text = decision_write(d);
+	if (!text)
+		return -ENOMEM;
+	if (cp->accord)
+		return accord_decide(cp, text);
+	err = record(cp, text, d);
+	return err ? err : d->commit ? 0 : -ECANCELED;
+}
+
+/* True if the answer is that there is no decision. Without an answer there may be one. */
+static bool is_absent(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+	__cleanup_free char *text = malloc(COORD_TEXT_MAX);
+
+	return text && us->coord->read(us->coord_arg, cp->owner.uid, staging_id(cp->staging),
+				       COORD_DECISION, text, COORD_TEXT_MAX) == -ENOENT;
+}
+
+bool decision_withdraw(struct checkpoint *cp, const char *path)
+{
+	__cleanup_free struct decision *d = malloc(sizeof(*d));
+	__cleanup_free char *text = NULL;
+	bool withdrawn;
+
+	if (!d)
+		return false;
+	decision_propose(cp, path, NULL, d);
+	d->commit = false;
+	text = decision_write(d);
+	if (!text)
+		return false;
+	withdrawn = record(cp, text, d) ? is_absent(cp) : !d->commit;
+	cp->decided = !withdrawn;
+	return withdrawn;
+}
+
+void decision_forget(struct checkpoint *cp)
+{
+	struct units *us = cp->units;
+
+	if (cp->accord) { /* after all nodes have seen it */
+		accord_followed(cp, true);
+		return;
+	}
+	us->coord->forget(us->coord_arg, &cp->owner, staging_id(cp->staging));
 }

@@ -11,7 +11,8 @@
  *
  * Text that is not UTF-8 has another key, such as "unit_hex": json.h. The last two may be missing.
  * "ordinary": true is of a committed checkpoint that lost all its files: it becomes an ordinary
- * directory. Functions are called without the units' lock.
+ * directory. Only this module writes and reads the text. Functions with a checkpoint are called
+ * without the units' lock.
  */
 #ifndef ENGINE_UNIT_DECISION_H
 #define ENGINE_UNIT_DECISION_H
@@ -46,12 +47,18 @@ int decision_record(struct checkpoint *cp, const char *path, const struct order 
 bool decision_withdraw(struct checkpoint *cp, const char *path);
 
 /* What decision_record would record. For a root that may be lost before that (accord_heir.c). */
-json_t *decision_proposed(struct checkpoint *cp, const char *path, const struct order *order);
+void decision_propose(struct checkpoint *cp, const char *path, const struct order *order,
+		      struct decision *d);
 
 /* Drops the records, which are of no use any more. */
 void decision_forget(struct checkpoint *cp);
 
-/* Parses the text of a decision record. 0 or -EBADMSG. For recovery and the fuzzer. */
+/* The text of a decision record, for the caller to free; NULL: no memory. */
+char *decision_write(const struct decision *d);
+json_t *decision_to_json(const struct decision *d);
+
+/* 0. -EBADMSG: it is something else, and *@d is empty. */
 int decision_parse(const char *text, size_t len, struct decision *d);
+int decision_from_json(const json_t *o, struct decision *d);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/json.h"
 #include "engine/format/commit.h"
 #include "engine/rule/rule.h"
 
@@ -14,6 +15,21 @@
 #define EVENT_COST  256 /* rough bytes of memory, besides the path */
 
 /* --- to be told --- */
+
+void events_add(json_t *events, int kind, const char *path, int rank)
+{
+	json_array_append_new(events, json_pack("[i, o, i]", kind, json_text(path), rank));
+}
+
+bool events_get(const json_t *events, size_t i, struct told_event *e)
+{
+	const json_t *event = json_array_get(events, i);
+
+	*e = (struct told_event){json_integer_value(json_array_get(event, 0)),
+				 json_string_value(json_array_get(event, 1)),
+				 (int)json_integer_value(json_array_get(event, 2))};
+	return event;
+}
 
 /*
  * Writes @path with EVENTS_RANK for each number in it that is the rank, written without leading

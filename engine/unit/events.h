@@ -17,6 +17,17 @@
 #define EVENTS_RANK '\001'
 #define EVENTS_MAX  (256u << 20) /* most memory for the events of one report, in bytes */
 
+struct told_event {
+	json_int_t kind; /* enum evidence_kind; NR_EVIDENCE_KINDS: a file lost its name */
+	const char *path;
+	int rank;
+};
+
+void events_add(json_t *events, int kind, const char *path, int rank);
+
+/* Number @i of events that were added or heard. False: there are fewer. */
+bool events_get(const json_t *events, size_t i, struct told_event *e);
+
 /*
  * Puts as many of @events, from the first on, into *@told as fit into @most bytes of text, at least
  * one; returns their number. The caller releases *@told; NULL: no memory.

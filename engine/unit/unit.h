@@ -157,7 +157,6 @@ struct checkpoint *generation_checkpoint(const struct generation *g);
 void generation_get(struct generation *g);
 void generation_put(struct generation *g);
 
-
 /* Finds a generation by its inode, in any state. */
 struct generation *units_find_inode(struct units *us, const struct inode_id *id);
 

@@ -361,14 +361,27 @@ int vote_write(struct checkpoint *cp, uint32_t slot, const struct vote_list *lis
 	return err;
 }
 
-char *vote_compose(unsigned nodes, json_t *own, json_t *more)
+char *vote_compose(unsigned nodes, json_t *list, const struct for_heir *for_heir)
 {
-	json_t *o = json_pack("{s:i, s:O*}", "nodes", (int)nodes, "list", own);
-	char *text =
-		o && (!more || !json_object_update(o, more)) ? json_dumps(o, JSON_COMPACT) : NULL;
+	json_t *o = json_pack("{s:i, s:O*}", "nodes", (int)nodes, "list", list);
+	char *text = o && (!for_heir || !for_heir_write(for_heir, o)) ? json_dumps(o, JSON_COMPACT)
+								      : NULL;
 
 	json_decref(o);
 	return text;
+}
+
+unsigned vote_parse(const char *payload, json_t **list, const struct rules *rules,
+		    struct for_heir **for_heir)
+{
+	json_t *o = json_loads(payload, JSON_REJECT_DUPLICATES, NULL);
+	json_int_t nodes = json_get_int(o, "nodes", 1);
+
+	*list = json_incref(json_object_get(o, "list"));
+	if (for_heir)
+		*for_heir = for_heir_read(o, rules);
+	json_decref(o);
+	return nodes > 0 && nodes < INT_MAX ? (unsigned)nodes : 1;
 }
 
 int vote_gather(struct checkpoint *cp, const struct vote_list *lists, unsigned nr)

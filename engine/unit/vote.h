@@ -15,6 +15,7 @@
 #include <jansson.h>
 
 #include "engine/unit/checkpoint.h"
+#include "engine/unit/for_heir.h"
 
 /* The list of the node in @slot. */
 struct vote_list {
@@ -33,10 +34,17 @@ int vote_write(struct checkpoint *cp, uint32_t slot, const struct vote_list *lis
 	       json_t **own);
 
 /*
- * The text of a vote for @nodes nodes, with @own or NULL, and all members of @more, an object or
- * NULL. For the caller to free; NULL: no memory.
+ * The payload of a vote, {"nodes":3,"list":[...]}, and for_heir.h. @nodes take part in it; @list is
+ * the list, or NULL. The text is for the caller to free; NULL: no memory.
  */
-char *vote_compose(unsigned nodes, json_t *own, json_t *more);
+char *vote_compose(unsigned nodes, json_t *list, const struct for_heir *for_heir);
+
+/*
+ * Reads the payload, which may be malformed. *@list is for the caller to release. *@for_heir
+ * (@for_heir may be NULL) is for the caller to free. Returns the number of nodes.
+ */
+unsigned vote_parse(const char *payload, json_t **list, const struct rules *rules,
+		    struct for_heir **for_heir);
 
 /* For the node that commits: adds the lists to what is known of the files. Errors as above. */
 int vote_gather(struct checkpoint *cp, const struct vote_list *lists, unsigned nr);

@@ -237,7 +237,7 @@ static void note_dwindles(struct unit *u, const char *generation)
 	story("(the backing shows %s without some of its files)", u->name);
 }
 
-struct decision {
+struct decided {
 	const char *generation;
 	unsigned nr_commit, nr_abort;
 };
@@ -260,7 +260,7 @@ static void look_decided(void *arg, const char *gen, const char *kind, const cha
 
 static void count_decision(void *arg, const char *gen, const char *kind, const char *text)
 {
-	struct decision *d = arg;
+	struct decided *d = arg;
 
 	if (strcmp(gen, d->generation) != 0 || strcmp(kind, "decision") != 0)
 		return;
@@ -272,7 +272,7 @@ static void count_decision(void *arg, const char *gen, const char *kind, const c
 
 static void look_decision(const struct unit *u)
 {
-	struct decision d = {.generation = u->generation};
+	struct decided d = {.generation = u->generation};
 
 	service_each(count_decision, &d);
 	if (d.nr_commit + d.nr_abort > 1)
