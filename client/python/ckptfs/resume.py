@@ -10,6 +10,7 @@ import fnmatch
 import json
 import logging
 import os
+import re
 import stat
 import time
 from typing import Any
@@ -48,6 +49,7 @@ _FOREIGN = (
     "flax_model*.msgpack",
 )
 _POINTERS = ("latest", "latest_checkpointed_iteration.txt", "checkpoint")
+_RECORD = re.compile(rb"[0-9a-f]{32} (0|[1-9][0-9]*) (0|[1-9][0-9]*)")
 _COMMIT_FILE, _DIGEST, _STATE = ".ckptfs-commit.json", "user.ckptfs.xxh3", "user.ckptfs.state"
 
 
@@ -282,15 +284,24 @@ def _add_file(
     if not stat.S_ISREG(there.st_mode) or name.startswith(".ckptfs") or name in _POINTERS:
         return
     state = _attribute(path, _STATE)  # b"": it lies in no mount
-    record = _attribute(path, _DIGEST).split()  # digest, size, time of change
+    record = _attribute(path, _DIGEST)
     if state not in (b"", b"committed", b"foreign"):
         return
-    if record and record[1:] == [b"%d" % there.st_size, b"%d" % there.st_mtime_ns]:
+    if _digest_record(record) == (there.st_size, there.st_mtime_ns):
         committed.append((there.st_mtime_ns, path))
     elif not record and (
         state == b"foreign" or any(fnmatch.fnmatchcase(name, pattern) for pattern in _FOREIGN)
     ):
         foreign.append((there.st_mtime_ns, path))
+
+
+def _digest_record(text: bytes) -> tuple[int, int] | None:
+    """The size and the time of change in the text of an attribute, as digest_record_parse of
+    engine/format/digest_record.c; None: it is no record."""
+    found = _RECORD.fullmatch(text)
+    if not found or max(int(found[1]), int(found[2])) >= 1 << 64:
+        return None
+    return int(found[1]), int(found[2])
 
 
 def _attribute(path: str, name: str) -> bytes:
