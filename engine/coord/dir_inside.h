@@ -25,7 +25,7 @@ int dir_open_owner(struct backing *b, uid_t owner, bool quiet);
 /* The same in @txn, which is open. */
 int dir_open_owner_in(struct backing *b, int txn, uid_t owner, bool quiet);
 
-/* The length of the name of a record before its dot and random digits; 0: it has none. dir_list.c */
+/* The length of a record's name before its dot and random digits; 0: it has none. dir_list.c */
 size_t dir_before_random(const char *name);
 
 /* coord_ops.forget and .list, and dir_each_name: dir_list.c */

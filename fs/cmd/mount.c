@@ -111,7 +111,7 @@ static bool look_swapped(int fd, const char *backing)
 	char names[MESSAGE_MAX];
 	struct stat st;
 
-	return !fstatat(fd, FORMAT_DIR "/version.json", &st, AT_SYMLINK_NOFOLLOW) ||
+	return !fstatat(fd, FORMAT_DIR "/" FORMAT_FILE, &st, AT_SYMLINK_NOFOLLOW) ||
 	       (other >= 0 && !list_names(other, names, sizeof(names)));
 }
 
