@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What follows the commit (journal_following.h), as a root leaves it to its heir (accord_heir.c). Beside
- * the removals in its decision, the vote of the root has pointers (for_heir.h). A pointer goes with
- * its content, since what the root has staged stays the root's: a program may
- * write to it again while the root is only cut off. A pointer that comes to wait for the commit
- * after the root's vote is lost with the root.
+ * What follows the commit (journal_following.h), as a root leaves it to its heir (accord_heir.c).
+ * Beside the removals in its decision, the vote of the root has pointers (for_heir.h). A pointer
+ * goes with its content, since what the root has staged stays the root's: a program may write to it
+ * again while the root is only cut off. A pointer that comes to wait for the commit after the
+ * root's vote is lost with the root.
  */
 #include <errno.h>
 #include <fcntl.h>
