@@ -47,8 +47,8 @@ static int await_bytes(struct generation *g)
 }
 
 /*
- * Opens the regular file that @at shows, on the backing or as a pending pointer (journal_held.h), for
- * reading. -ESTALE: there is none.
+ * Opens the regular file that @at shows, on the backing or as a pending pointer (journal_held.h),
+ * for reading. -ESTALE: there is none.
  */
 static int open_named(struct fs *fs, struct backing *b, const struct place *at, struct statx *stx)
 {

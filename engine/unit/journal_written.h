@@ -58,5 +58,4 @@ void pointer_applied(struct units *us, const struct target *t, const struct inod
 void pointer_tell_dropped(struct units *us, uid_t uid, const char *path, const char *names,
 			  const char *waits_for);
 
-
 #endif
