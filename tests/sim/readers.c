@@ -169,7 +169,9 @@ static void look_standing(const struct question *q, const struct standing *s)
 {
 	const struct unit_entry *u = entry_of(q, s->name);
 
-	if (!s->committed || s->may_go || s->changed > q->changes || is_saved_again(q, s->name))
+	/* The last question comes last: other threads run during the one before it. */
+	if (!s->committed || s->may_go || is_saved_again(q, s->name) ||
+	    changed_meanwhile(q, s->name))
 		return;
 	if (!u || !says_committed(u) || strcmp(u->generation, s->generation) != 0)
 		wrong("I10: %s tells %c%u that %s is %s, and it is committed, as generation %.6s",
