@@ -191,20 +191,22 @@ static bool keep_decision(struct accord *a, const char *text)
 	return true;
 }
 
-/* The call has succeeded. */
-static void take_answer_locked(struct accord *a, const struct exchange *x)
+/* The call has succeeded. False: a decision stands that nobody can read; it may be anybody's. */
+static bool take_answer_locked(struct accord *a, const struct exchange *x)
 {
 	bool of_decision = !strcmp(x->op.kind, COORD_DECISION);
 	struct agree_news news;
 
-	if (!x->ours && of_decision && !x->over)
-		keep_decision(a, x->first);
+	if (!x->ours && of_decision && !x->over && !keep_decision(a, x->first) &&
+	    x->op.what == AGREE_RECORD)
+		return false;
 	if (x->ours && x->op.payload == AGREE_OF_REPORT)
 		note_said_locked(a);
 	agreement_answer(&a->a, &x->op, x->ours, x->over ? NULL : x->first, &news);
 	accord_take_news(a, &news);
 	if (a->a.heir && a->a.abort)
 		accord_disinherit(a);
+	return true;
 }
 
 /* Drops the lock. Performs what the agreement asks for. False: there is nothing, or it failed. */
@@ -225,9 +227,7 @@ static bool perform_locked(struct accord *a)
 	call(a, &x);
 	lock_take(&us->lock);
 	a->stirred_ns = clock_mono_ns();
-	a->failing = x.r < 0 && !x.over;
-	if (!a->failing)
-		take_answer_locked(a, &x);
+	a->failing = (x.r < 0 && !x.over) || !take_answer_locked(a, &x);
 	a->sending = 0;
 	waitq_wake_all(&us->changed);
 	waitq_wake(&us->commits);

@@ -251,10 +251,15 @@ def save(ranks, unit, step=0, end=True):
     for rank in ranks:
         rank.end()
     if end:
-        ranks[0].do(
-            f"open('{unit}/.metadata.tmp', 'wb').write(b'step {step}'); "
-            f"os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
-        )
+        finish(ranks, unit, step)
+
+
+def finish(ranks, unit, step):
+    """Ends what save() left open."""
+    ranks[0].do(
+        f"open('{unit}/.metadata.tmp', 'wb').write(b'step {step}'); "
+        f"os.rename('{unit}/.metadata.tmp', '{unit}/.metadata')"
+    )
 
 
 def check(unit, ranks, step=0, backing=BACK):
