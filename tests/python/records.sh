@@ -29,5 +29,6 @@ for text in texts:
 	assert ("is not a record of ckptfs" in told) != ("was changed since" in told), (text, told)
 	assert (resume._digest_record(text) is None) == ("is not a record of ckptfs" in told), (text, told)
 	records += resume._digest_record(text) is not None
+assert resume._digest_record(HEX + b" 1 " + b"9" * 5000) is None # more digits than int() takes
 assert 3 <= records <= len(texts) - 10, records
 END

@@ -49,7 +49,7 @@ _FOREIGN = (
     "flax_model*.msgpack",
 )
 _POINTERS = ("latest", "latest_checkpointed_iteration.txt", "checkpoint")
-_RECORD = re.compile(rb"[0-9a-f]{32} (0|[1-9][0-9]*) (0|[1-9][0-9]*)")
+_RECORD = re.compile(rb"[0-9a-f]{32} (0|[1-9][0-9]{0,19}) (0|[1-9][0-9]{0,19})")
 _COMMIT_FILE, _DIGEST, _STATE = ".ckptfs-commit.json", "user.ckptfs.xxh3", "user.ckptfs.state"
 
 
