@@ -13,7 +13,7 @@
 
 #include "engine/unit/decision.h"
 
-#define LEFT_POINTERS_MAX 8    /* pointers of each kind */
+#define LEFT_POINTERS_MAX 8    /* pointers in all */
 #define LEFT_POINTER_TEXT 1024 /* bytes of the text of one */
 
 /* A pointer that waited for the commit on a lost root. */
@@ -32,7 +32,7 @@ struct for_heir {
 	bool decides; /* @decision is known */
 	struct decision decision; /* what the root would record, without pointers */
 	size_t nr_pointers;
-	struct left_pointer pointers[2 * LEFT_POINTERS_MAX];
+	struct left_pointer pointers[LEFT_POINTERS_MAX];
 };
 
 /* Adds it to the object @vote. 0 or -ENOMEM. */
