@@ -71,16 +71,23 @@ bool pointers_wait_for_locked(struct units *us, const char *unit)
 	return false;
 }
 
+/* True if @p, once closed, waits for nothing. While it is open, what it waited for is of old. */
+static bool goes_on_locked(const struct pending *p)
+{
+	enum fate fate = p->written ? pointer_fate(p->written) : held_fate_locked(p->held);
+
+	return fate == FATE_APPLY || fate == FATE_LOOK ||
+	       (p->written && p->written->state == GENERATION_OPEN &&
+		strcmp(p->written->said.unit, p->waits_for) != 0);
+}
+
 bool pointers_will_name_locked(struct units *us, const struct inode_id *dir, const char *name)
 {
 	struct pending p = {0};
 
-	while (pending_next_locked(us, &p)) {
-		enum fate fate = p.written ? pointer_fate(p.written) : held_fate_locked(p.held);
-
-		if ((fate == FATE_APPLY || fate == FATE_LOOK) && !strcmp(p.names, name) &&
+	while (pending_next_locked(us, &p))
+		if (goes_on_locked(&p) && !strcmp(p.names, name) &&
 		    same_inode(&p.target->dir_id, dir))
 			return true;
-	}
 	return false;
 }

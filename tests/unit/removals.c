@@ -177,6 +177,27 @@ static void what_a_pointer_to_the_next_of_its_name_names_goes(void **state)
 	assert_int_equal(version_at(m.top, UNIT "/" PART), ABSENT);
 }
 
+/* A program writes what waited for another save anew; a child of it has closed it, it has not. */
+static void what_an_open_pointer_names_anew_stays(void **state)
+{
+	struct file pointer, of_child;
+
+	(void)state;
+	assert_int_equal(dir_make(&m, "step-2"), 0);
+	assert_int_equal(save(&m, "step-2/" PART, 4, 5000, false), 0);
+	assert_int_equal(file_open(&m, &pointer, "latest", O_WRONLY), 0);
+	of_child = pointer;
+	of_child.key = ~pointer.key;
+	assert_int_equal(file_write(&pointer, "step-2", 6, 0), 6);
+	assert_int_equal(data_close(&m.fs, &m.user, pointer.h, pointer.key), 0);
+	assert_false(will_be_named());
+	assert_int_equal(file_write(&pointer, UNIT, strlen(UNIT), 0), strlen(UNIT));
+	assert_int_equal(file_write(&of_child, UNIT, strlen(UNIT), 0), strlen(UNIT));
+	assert_int_equal(data_close(&m.fs, &m.user, of_child.h, of_child.key), 0);
+	assert_true(will_be_named());
+	assert_int_equal(file_close(&pointer), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -190,6 +211,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(what_a_pointer_to_the_next_of_its_name_names_goes,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(what_an_open_pointer_names_anew_stays, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
