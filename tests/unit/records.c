@@ -355,8 +355,11 @@ static void a_vote_is_as_it_was(void **state)
 static void what_is_no_legacy_is_not_taken(void **state)
 {
 	static const char *const texts[] = {
-		"", "[]", "{\"decision\":5,\"pointers\":7,\"ranks\":-1,\"rule\":\"?\",\"done\":3}",
-		"{\"pointers\":[1]}", "{\"pointers\":[{\"name\":\"a/b\",\"text\":\"x\"}]}",
+		"",
+		"[]",
+		"{\"decision\":5,\"pointers\":7,\"ranks\":-1,\"rule\":\"?\",\"done\":3}",
+		"{\"pointers\":[1]}",
+		"{\"pointers\":[{\"name\":\"a/b\",\"text\":\"x\"}]}",
 		"{\"pointers\":[{\"name\":\".ckptfs-x\",\"text\":\"x\"}]}",
 		"{\"pointers\":[{\"name\":\"a\"},{\"name\":\"..\",\"text\":\"x\"}]}"};
 	struct rules *rules;
