@@ -8,18 +8,10 @@
 #include "engine/base/fault.h"
 #include "engine/liveness/job.h"
 
-/* The count of starts behind the "/r" of @key, or NULL. */
-static const char *count_of(const char *key)
-{
-	const char *kind = strchr(key, '/'), *nr = strrchr(key, '/');
-
-	return kind && !strncmp(kind, "/slurm/", 7) && nr[1] == 'r' && nr[2] ? nr + 2 : NULL;
-}
-
 /* @key as seen from @of: compares the counts of starts if both keys have one. */
 static enum epoch_order order_of_keys(const char *key, const char *of)
 {
-	const char *a = count_of(key), *b = count_of(of);
+	const char *a = job_key_starts(key), *b = job_key_starts(of);
 	int order = strverscmp(key, of);
 
 	if (!order)
@@ -48,10 +40,9 @@ bool epoch_same(const struct process *a, const struct process *b)
 
 bool epoch_is_counted(const struct process *p)
 {
-	const char *count = p->read ? count_of(p->key) : NULL;
+	const char *starts = p->read ? job_key_starts(p->key) : NULL;
 
-	return count &&
-	       !strchr(count, '+'); /* of torchrun below Slurm not all starts are counted */
+	return starts && job_key_counts_all(starts);
 }
 
 bool epoch_started_before(const struct process *p, uint64_t at_ns)

@@ -55,7 +55,7 @@ struct process *process_create_locked(struct jobs *js, uid_t uid)
 	p->refs = 1;
 	list_init(&p->link);
 	list_init(&p->idle);
-	snprintf(p->key, sizeof(p->key), "%u/unknown", (unsigned)uid);
+	job_key_unknown(p->key, uid);
 	return p;
 }
 

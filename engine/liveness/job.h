@@ -22,10 +22,10 @@
 
 #include "engine/base/list.h"
 #include "engine/base/message.h"
+#include "engine/liveness/job_key.h"
 #include "engine/liveness/writer.h"
 
 #define RANKS_MAX    (1u << 24)
-#define JOB_KEY_MAX  320
 #define JOBS_WAIT_MS 200
 
 struct jobs;
@@ -35,14 +35,9 @@ struct process {
 	pid_t tgid;	/* 0: unknown */
 	uint64_t start; /* field 22 of /proc/PID/stat: practically unique with tgid; 0: unknown */
 	uid_t uid;
-	int rank;  /* -1: unknown */
-	int world; /* number of ranks; 0: unknown */
-	/*
-	 * UID/slurm/JOB.STEP/rRESTARTS, with a "+" if torchrun restarts it, too; UID/elastic/RUN,
-	 * UID/master/HOST:PORT, UID/master/HOST:PORT@BOOT_ID, UID/session/SID@BOOT_ID or
-	 * UID/unknown: for people and for comparison (epoch.h). ASCII without blanks.
-	 */
-	char key[JOB_KEY_MAX];
+	int rank;	       /* -1: unknown */
+	int world;	       /* number of ranks; 0: unknown */
+	char key[JOB_KEY_MAX]; /* of its job: job_key.h */
 	/* the most nodes on which its ranks can be, under the same key; 0: only this node */
 	int spans;
 	/* the key is the process session's: of one node, and maybe of several jobs */
@@ -123,16 +118,6 @@ bool process_is_gone(struct process *p, struct writer_end *end);
 
 /* True if a process of the job of @p is known here, was read, is visible, and has not ended. */
 bool job_lives(struct process *p);
-
-/*
- * True if @name is a name that people use for the job of @key. That is the key, the key from its
- * second part on, or a beginning of either up to a `/`. For a Slurm job it is also the job number,
- * with or without the step, which an epilog knows.
- */
-bool job_is(const char *key, const char *name);
-
-/* True if @name has the form of such a name. */
-bool job_name_ok(const char *name);
 
 /*
  * Sets rank, world, key and weak of @p from an environment: @len bytes of strings, each ended by a

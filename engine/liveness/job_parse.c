@@ -14,7 +14,6 @@
 
 #define COUNT_MAX	UINT32_MAX
 #define SLURM_STEPS_MAX 0xfffffff0u /* larger ones: the batch script, an interactive shell, ... */
-#define VALUE_MAX	200	    /* of a key; longer ones are not cut: two could become equal */
 
 enum variable {
 	RANK,
@@ -124,21 +123,6 @@ static bool count(const struct value *v, uint64_t *out)
 	return !v->text || number(v, 0, COUNT_MAX, out);
 }
 
-/* @v as part of a key. Ambiguous and unprintable characters become %XX. */
-static bool escape(const struct value *v, char out[VALUE_MAX + 1])
-{
-	size_t i, n = 0;
-
-	for (i = 0; i < v->len && n + 3 <= VALUE_MAX; i++) {
-		unsigned char c = (unsigned char)v->text[i];
-		bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-			     (c >= 'A' && c <= 'Z') || strchr("-_.:[]", c);
-
-		n += (size_t)snprintf(out + n, VALUE_MAX + 1 - n, plain ? "%c" : "%%%02X", c);
-	}
-	return v->text && v->len && i == v->len;
-}
-
 /* --- rank and world --- */
 
 static bool in_slurm_step(const struct value *values)
@@ -203,19 +187,16 @@ static bool slurm_key(char *key, uid_t uid, const struct value *values)
 		return false;
 	if (in_slurm_step(values))
 		snprintf(name, sizeof(name), "%u", (unsigned)nr);
-	snprintf(key, JOB_KEY_MAX, "%u/slurm/%u.%s/r%u%s", (unsigned)uid, (unsigned)job, name,
-		 (unsigned)restarts, values[TORCHELASTIC_RESTART_COUNT].text ? "+" : "");
+	job_key_slurm(key, uid, (uint32_t)job, name, (uint32_t)restarts,
+		      values[TORCHELASTIC_RESTART_COUNT].text);
 	return true;
 }
 
 static bool elastic_key(char *key, uid_t uid, const struct value *values)
 {
-	char run[VALUE_MAX + 1];
+	const struct value *run = &values[TORCHELASTIC_RUN_ID];
 
-	if (is(&values[TORCHELASTIC_RUN_ID], "none") || !escape(&values[TORCHELASTIC_RUN_ID], run))
-		return false;
-	snprintf(key, JOB_KEY_MAX, "%u/elastic/%s", (unsigned)uid, run);
-	return true;
+	return run->text && !is(run, "none") && job_key_elastic(key, uid, run->text, run->len);
 }
 
 static bool is_loopback(const struct value *host)
@@ -228,16 +209,11 @@ static bool is_loopback(const struct value *host)
 static bool master_key(char *key, uid_t uid, const struct value *values, const char *boot_id)
 {
 	const struct value *addr = &values[MASTER_ADDR];
-	char host[VALUE_MAX + 1];
 	uint64_t port;
-	bool here;
 
-	if (!escape(addr, host) || !number(&values[MASTER_PORT], 1, 65535, &port))
-		return false;
-	here = is_loopback(addr);
-	snprintf(key, JOB_KEY_MAX, "%u/master/%s:%u%s%s", (unsigned)uid, host, (unsigned)port,
-		 here ? "@" : "", here ? boot_id : "");
-	return true;
+	return addr->text && number(&values[MASTER_PORT], 1, 65535, &port) &&
+	       job_key_master(key, uid, addr->text, addr->len, (uint16_t)port,
+			      is_loopback(addr) ? boot_id : NULL);
 }
 
 /* The lesser of @nodes and the number of nodes for p->world ranks with @on_one ranks each. */
@@ -275,10 +251,9 @@ void job_parse(const char *env, size_t len, uid_t uid, pid_t session, const char
 	find_rank(p, values);
 	p->weak = !slurm_key(p->key, uid, values) && !elastic_key(p->key, uid, values) &&
 		  !master_key(p->key, uid, values, boot_id);
-	p->spans = p->rank < 0 || p->weak || strchr(p->key, '@') ? 0 : find_nodes(p, values);
+	p->spans = p->rank < 0 || p->weak || job_key_is_of_host(p->key) ? 0 : find_nodes(p, values);
 	if (p->spans <= 1)
 		p->spans = 0;
 	if (p->weak)
-		snprintf(p->key, sizeof(p->key), "%u/session/%d@%s", (unsigned)uid, (int)session,
-			 boot_id);
+		job_key_session(p->key, uid, session, boot_id);
 }
