@@ -8,11 +8,6 @@
 
 #include "engine/content/content_inside.h"
 
-uint64_t hash_inode(const struct inode_id *id)
-{
-	return (id->ino ^ (uint64_t)id->dev << 40) * 0x9E3779B97F4A7C15ull;
-}
-
 static size_t bucket_of(const struct contents *all, const struct inode_id *id)
 {
 	return (hash_inode(id) >> 20) % all->nr_buckets;
@@ -135,11 +130,6 @@ void contents_end(struct contents *all)
 			waitq_wake_all(&ct->settled);
 }
 
-static bool same_id(const struct inode_id *a, const struct inode_id *b)
-{
-	return a->ino == b->ino && a->dev == b->dev && a->btime_ns == b->btime_ns;
-}
-
 /*
  * Returns a new reference, or NULL. Skips a staged content that has failed: if its file has got its
  * name nevertheless, the backing has its bytes.
@@ -148,7 +138,7 @@ static struct content *find_locked(struct contents *all, const struct inode_id *
 {
 	struct content *ct = all->hash[bucket_of(all, id)];
 
-	while (ct && (!same_id(&ct->id, id) || (ct->staged && ct->error)))
+	while (ct && (!same_inode(&ct->id, id) || (ct->staged && ct->error)))
 		ct = ct->next_in_hash;
 	if (ct && ct->orphan && !ct->refs)
 		return NULL; /* its bytes are dropped */

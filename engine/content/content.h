@@ -26,19 +26,11 @@
 #include <sys/uio.h>
 
 #include "engine/backing/backing.h"
+#include "engine/backing/inode.h"
 #include "engine/base/wait.h"
 #include "engine/cache/cache.h"
 #include "engine/content/digest.h"
 #include "engine/content/tensors.h"
-
-/* Identity of an inode on the backing. */
-struct inode_id {
-	dev_t dev;
-	uint64_t ino;
-	uint64_t btime_ns; /* 0 if the backing does not tell */
-};
-
-uint64_t hash_inode(const struct inode_id *id);
 
 /* A save that found no room on the backing: since when, and the ticket of its request. */
 struct shortage {

@@ -7,11 +7,6 @@
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
 
-uint64_t hash_name(const struct inode_id *dir, const char *name)
-{
-	return hash_text(hash_inode(dir), name);
-}
-
 static uint64_t hash_of(const struct generation *g, enum live_key key)
 {
 	switch (key) {

@@ -56,9 +56,6 @@ struct generation *live_older(const struct live *lv, const struct generation *g)
 #define live_for_each_of(g, lv, dir, name) \
 	for (g = live_oldest(lv, dir, name); g; g = live_newer(lv, g))
 
-/* A hash for any table of names. */
-uint64_t hash_name(const struct inode_id *dir, const char *name);
-
 /* The oldest, or NULL. */
 struct generation *live_find_inode(const struct live *lv, const struct inode_id *id);
 struct generation *live_find_staging(const struct live *lv, const char *staging);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
@@ -25,23 +24,6 @@
 #include "engine/unit/trash.h"
 
 #define POLL_NS (50 * NSEC_PER_MSEC)
-
-bool same_inode(const struct inode_id *a, const struct inode_id *b)
-{
-	return a->ino == b->ino && a->dev == b->dev && a->btime_ns == b->btime_ns;
-}
-
-struct inode_id inode_id_of(const struct statx *stx)
-{
-	return (struct inode_id){
-		.dev = makedev(stx->stx_dev_major, stx->stx_dev_minor),
-		.ino = stx->stx_ino,
-		.btime_ns = stx->stx_mask & STATX_BTIME
-				    ? (uint64_t)stx->stx_btime.tv_sec * NSEC_PER_SEC +
-					      stx->stx_btime.tv_nsec
-				    : 0,
-	};
-}
 
 static void content_failed(void *units, const struct inode_id *id, int err)
 {

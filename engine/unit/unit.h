@@ -78,9 +78,6 @@ struct target {
 	char name[NAME_MAX + 1];
 };
 
-bool same_inode(const struct inode_id *a, const struct inode_id *b);
-struct inode_id inode_id_of(const struct statx *stx);
-
 struct units;
 struct checkpoint;
 struct nodes;
