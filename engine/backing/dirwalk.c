@@ -6,6 +6,8 @@
 
 #include "engine/backing/dirwalk.h"
 
+#include "engine/format/names.h"
+
 #define DENTS_BYTES 32768
 
 int dirwalk_begin(struct dirwalk *w, struct backing *b, int dir)
@@ -55,6 +57,14 @@ bool dirwalk_next(struct dirwalk *w)
 		if (backing_name_ok(w->name))
 			return true;
 	}
+	return false;
+}
+
+bool dirwalk_next_visible(struct dirwalk *w)
+{
+	while (dirwalk_next(w))
+		if (!name_is_reserved(w->name))
+			return true;
 	return false;
 }
 

@@ -53,6 +53,9 @@ int dirwalk_begin_fd(struct dirwalk *w, struct backing *b, int fd);
 /* Goes to the next entry, never "." or "..". Returns false at the end, or if w->err is set. */
 bool dirwalk_next(struct dirwalk *w);
 
+/* The same, past the names that ckptfs keeps for itself (engine/format/names.h). */
+bool dirwalk_next_visible(struct dirwalk *w);
+
 /* Goes back to the start for a second pass. */
 void dirwalk_rewind(struct dirwalk *w);
 

@@ -7,6 +7,7 @@
  *	.ckptfs-trash-9bc4c03b35e5828fe4b49aa7cefefdb2   trash: what that save has replaced
  *	.ckptfs-vote-17                                  in staging: the list of the node in slot 17
  *	.ckptfs-commit-NODE                              in staging: the commit file of an heir
+ *	.ckptfs-index.json                               the index of a committed checkpoint
  *
  * commit.h has the names of commit files. No state and no lock.
  */
@@ -18,6 +19,7 @@
 
 #define STAGING_PREFIX ".ckptfs-"
 #define TRASH_PREFIX   STAGING_PREFIX "trash-"
+#define INDEX_FILE     STAGING_PREFIX "index.json"
 
 /* The sizes of these names, with the NUL. */
 #define STAGING_MAX 48

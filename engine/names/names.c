@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/unit/reserved_names.h"
+#include "engine/rule/reserved_names.h"
 #include "engine/unit/seen.h"
 
 bool names_look_saved(struct units *us, const struct inode_id *dir, const char *name, pid_t viewer,

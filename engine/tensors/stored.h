@@ -34,7 +34,6 @@
 
 #define INDEX_VERSION 1
 #define INDEX_FORMAT  "ckptfs-index"
-#define INDEX_FILE    ".ckptfs-index.json"
 
 #define INDEX_LINE_MAX ((size_t)16 << 20) /* longer ones are not kept: 10^5 pieces fit into it */
 #define INDEX_FILE_MAX ((off_t)1 << 30)

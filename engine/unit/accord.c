@@ -11,7 +11,6 @@
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
 #include "engine/coord/nodes.h"
-#include "engine/unit/reserved_names.h"
 
 bool accord_has_others(const struct units *us)
 {

@@ -30,7 +30,6 @@
 #include "engine/unit/decision.h"
 #include "engine/unit/publish_dir.h"
 #include "engine/unit/recover.h"
-#include "engine/unit/reserved_names.h"
 
 /* --- the root --- */
 

@@ -23,7 +23,6 @@
 #include "engine/coord/nodes.h"
 #include "engine/unit/claim.h"
 #include "engine/unit/refusal.h"
-#include "engine/unit/reserved_names.h"
 
 /*
  * Bounds on waits, and what happens when they are too short. CLAIM_WAIT_NS: for a live node to end

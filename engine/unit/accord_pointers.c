@@ -20,7 +20,6 @@
 #include "engine/unit/journal_held.h"
 #include "engine/unit/journal_removal.h"
 #include "engine/unit/live.h"
-#include "engine/unit/reserved_names.h"
 
 /* --- the root --- */
 

@@ -17,7 +17,6 @@
 #include "engine/coord/nodes.h"
 #include "engine/unit/events.h"
 #include "engine/unit/others.h"
-#include "engine/unit/reserved_names.h"
 
 #define REPORT_MAX	(COORD_TEXT_MAX - 8192) /* bytes of events; the rest of a report is small */
 #define STALE_NS	(NSEC_PER_SEC / 2)	/* until a change of the open files is reported */

@@ -17,7 +17,6 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
-#include "engine/unit/reserved_names.h"
 
 #define STAGED_XATTR "user.ckptfs.name"
 #define REMOVED_NS   (5 * NSEC_PER_SEC) /* for the remover's report; too short: it is still shown */
@@ -158,7 +157,7 @@ const struct rule *accord_rule_of_others(struct checkpoint *cp, const char *path
 	if (!cp->accord)
 		return NULL;
 	(void)dirwalk_begin(&w, &b, cp->fd);
-	while (!rule && name_next_visible(&w))
+	while (!rule && dirwalk_next_visible(&w))
 		if (w.type == DT_REG || w.type == DT_UNKNOWN)
 			rule = rules_claim(cp->units->rules, path, w.name, is_beside, cp);
 	return rule;

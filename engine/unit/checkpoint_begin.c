@@ -22,7 +22,6 @@
 #include "engine/unit/checkpoint_impl.h"
 #include "engine/unit/journal_removal.h"
 #include "engine/unit/publish_dir.h"
-#include "engine/unit/reserved_names.h"
 
 static struct process *maker_of(struct checkpoint *cp)
 {

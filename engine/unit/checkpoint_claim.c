@@ -12,10 +12,10 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/lock.h"
 #include "engine/base/wait.h"
+#include "engine/rule/reserved_names.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint_impl.h"
 #include "engine/unit/journal_removal.h"
-#include "engine/unit/reserved_names.h"
 
 /* Makes @cp an ordinary directory, which gets its name at once: -EEXIST. Or another error. */
 static int make_ordinary(struct checkpoint *cp)

@@ -17,7 +17,6 @@
 #include "engine/base/log.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/journal_removal.h"
-#include "engine/unit/reserved_names.h"
 #include "engine/unit/trash.h"
 
 /* Releases the lock on our failed checkpoint, so that it may be removed. */

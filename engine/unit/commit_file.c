@@ -23,7 +23,6 @@
 #include "engine/unit/accord.h"
 #include "engine/unit/commit_impl.h"
 #include "engine/unit/publish_dir.h"
-#include "engine/unit/reserved_names.h"
 
 #define WRITE_BUFFER 65536
 #define COMMIT_MODE  0644
@@ -212,7 +211,7 @@ static int look_for_last(struct checkpoint *cp, uint64_t *last)
 	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
 	int err = dirwalk_begin(&w, &b, cp->target.dir);
 
-	while (!err && name_next_visible(&w))
+	while (!err && dirwalk_next_visible(&w))
 		if (w.type == DT_DIR || w.type == DT_UNKNOWN)
 			err = raise_to(cp, w.fd, w.name, last);
 	return err ? err : w.err;

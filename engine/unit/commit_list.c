@@ -24,7 +24,6 @@
 #include "engine/unit/accord.h"
 #include "engine/unit/commit_impl.h"
 #include "engine/unit/overwrites.h"
-#include "engine/unit/reserved_names.h"
 
 #define DIGEST_THREADS 2
 
@@ -311,7 +310,7 @@ static int list_directory(struct listing *l, int pin, const char *rel)
 	int err = path ? dirwalk_begin(&w, &b, pin) : -ENOMEM;
 	bool empty = true;
 
-	while (!err && name_next_visible(&w)) {
+	while (!err && dirwalk_next_visible(&w)) {
 		empty = false;
 		if (snprintf(path, COMMIT_PATH_MAX, "%s%s%s", rel, *rel ? "/" : "", w.name) >=
 		    COMMIT_PATH_MAX)

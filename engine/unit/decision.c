@@ -12,7 +12,6 @@
 #include "engine/coord/coord.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/reserved_names.h"
 
 /* --- the text --- */
 

@@ -23,7 +23,6 @@
 #include "engine/unit/journal_removal.h"
 #include "engine/unit/journal_written.h"
 #include "engine/unit/live.h"
-#include "engine/unit/reserved_names.h"
 
 void generation_unstage(struct generation *g, int dir)
 {

@@ -24,7 +24,6 @@
 #include "engine/unit/journal_removal.h"
 #include "engine/unit/overwrites.h"
 #include "engine/unit/publish_dir.h"
-#include "engine/unit/reserved_names.h"
 #include "engine/unit/trash.h"
 
 #define LINK_NS	 NSEC_PER_SEC
@@ -348,7 +347,7 @@ static int note_inherited(struct checkpoint *cp, int dir)
 	int err = 0;
 
 	dirwalk_begin_fd(&w, &b, dir);
-	while (!err && name_next_visible(&w)) {
+	while (!err && dirwalk_next_visible(&w)) {
 		struct inode_id id;
 		struct statx stx;
 		int pin = backing_pin_listed(&shared, w.fd, w.name, w.ino);

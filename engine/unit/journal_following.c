@@ -14,7 +14,6 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/journal_held.h"
 #include "engine/unit/journal_removal.h"
-#include "engine/unit/reserved_names.h"
 #include "engine/unit/trash.h"
 
 static bool is_beside_locked(const struct target *t, const struct checkpoint *cp)

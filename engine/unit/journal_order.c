@@ -12,7 +12,6 @@
 #include "engine/base/clock.h"
 #include "engine/content/digest.h"
 #include "engine/unit/publish_dir.h"
-#include "engine/unit/reserved_names.h"
 #include "engine/unit/trash.h"
 
 /* A longer file names nothing. */
@@ -136,7 +135,7 @@ bool order_is_named(struct backing *b, const struct rules *rules, int dir, const
 	bool named = false;
 
 	dirwalk_begin(&w, b, dir);
-	while (!named && name_next_visible(&w))
+	while (!named && dirwalk_next_visible(&w))
 		named = (w.type == DT_LNK || w.type == DT_UNKNOWN ||
 			 rules_is_pointer(rules, w.name)) &&
 			!order_has_pointer(but, w.name) && names(b, rules, dir, w.name, name);

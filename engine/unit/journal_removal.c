@@ -12,7 +12,6 @@
 #include "engine/base/lock.h"
 #include "engine/base/wait.h"
 #include "engine/unit/journal_removal_impl.h"
-#include "engine/unit/reserved_names.h"
 
 #define LOOK_AGAIN_NS (200 * NSEC_PER_MSEC)
 
@@ -321,7 +320,7 @@ bool removals_hide(struct units *us, const struct inode_id *dir, const char *nam
 
 bool removals_next_seen(struct units *us, const struct inode_id *dir, struct dirwalk *w)
 {
-	while (name_next_visible(w))
+	while (dirwalk_next_visible(w))
 		if (!removals_hide(us, dir, w->name))
 			return true;
 	return false;

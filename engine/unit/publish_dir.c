@@ -21,7 +21,6 @@
 #include "engine/base/lock.h"
 #include "engine/unit/decision.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/reserved_names.h"
 #include "engine/unit/trash.h"
 
 /*

@@ -19,7 +19,6 @@
 #include "engine/unit/journal_order.h"
 #include "engine/unit/namechain.h"
 #include "engine/unit/publish_dir.h"
-#include "engine/unit/reserved_names.h"
 
 #define PAUSE_NS (NSEC_PER_SEC / 20)
 

@@ -19,7 +19,6 @@
 #include "engine/unit/journal_removal.h"
 #include "engine/unit/journal_written.h"
 #include "engine/unit/others.h"
-#include "engine/unit/reserved_names.h"
 
 static unsigned open_writers_locked(const struct generation *g)
 {

@@ -15,7 +15,6 @@
 #include "engine/content/digest.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/journal_removal.h"
-#include "engine/unit/reserved_names.h"
 #include "engine/unit/trash.h"
 #include "engine/unit/wreck.h"
 
@@ -261,7 +260,7 @@ bool unit_has_newer(struct units *us, const struct caller *owner, const struct u
 	if ((err && !is_uncommitted(err)) || (u->file && !written))
 		return false; /* every other would be newer */
 	dirwalk_begin(&w, &b, u->dir);
-	while (!has && name_next_visible(&w))
+	while (!has && dirwalk_next_visible(&w))
 		has = (w.type == type || w.type == DT_UNKNOWN) &&
 		      (u->file ? is_newer_file(us, &b, u, written, w.fd, w.name)
 			       : is_newer_directory(us, &b, w.fd, w.name, mine));

@@ -14,7 +14,6 @@
 #include "engine/base/wait.h"
 #include "engine/content/recorded.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/reserved_names.h"
 
 #define TRIES 3
 

@@ -6,7 +6,6 @@
 #ifndef ENGINE_UNIT_TRASH_H
 #define ENGINE_UNIT_TRASH_H
 
-#include "engine/unit/reserved_names.h"
 #include "engine/unit/unit.h"
 
 /* Queues the trash of @id (32 hex digits) in @dir for removal, as @owner. */

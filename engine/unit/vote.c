@@ -13,7 +13,6 @@
 #include "engine/base/json.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/overwrites.h"
-#include "engine/unit/reserved_names.h"
 #include "engine/unit/shards.h"
 
 /* --- lists that are files --- */

@@ -25,10 +25,10 @@
 #include "engine/content/digest.h"
 #include "engine/coord/agreement.h"
 #include "engine/coord/nodes.h"
+#include "engine/format/names.h"
 #include "engine/unit/accord_impl.h"
 #include "engine/unit/events.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/reserved_names.h"
 #include "engine/unit/vote.h"
 #include "tests/crowd/records.h"
 

@@ -5,8 +5,8 @@
 #include <errno.h>
 
 #include "engine/backing/backing.h"
+#include "engine/format/names.h"
 #include "engine/unit/decision.h"
-#include "engine/unit/reserved_names.h"
 
 static void is_below(const char *path)
 {

@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #include "engine/format/commit.h"
+#include "engine/format/names.h"
 #include "engine/tensors/read.h"
 #include "engine/tensors/stored.h"
 

@@ -9,7 +9,7 @@
 
 #include "engine/backing/dirwalk.h"
 #include "engine/format/commit.h"
-#include "engine/unit/reserved_names.h"
+#include "engine/format/names.h"
 #include "engine/unit/trash.h"
 #include "tests/backing/peek.h"
 #include "tests/model/model.h"

@@ -16,7 +16,6 @@
 
 #include "engine/backing/dirwalk.h"
 #include "engine/base/message.h"
-#include "engine/unit/reserved_names.h"
 #include "tests/backing/faults.h"
 
 #define MANY 3000 /* several buffers full */
@@ -128,9 +127,9 @@ static void leaves_reserved_names_out_where_asked(void **state)
 	dirwalk_begin(&w, &b, top);
 	assert_int_equal(count(&w, dirwalk_next), 2);
 	dirwalk_rewind(&w);
-	assert_true(name_next_visible(&w));
+	assert_true(dirwalk_next_visible(&w));
 	assert_string_equal(w.name, "shard.pt");
-	assert_false(name_next_visible(&w));
+	assert_false(dirwalk_next_visible(&w));
 }
 
 /* A listing that is cut short looks like a short one: only w.err tells. */

@@ -9,7 +9,7 @@
  */
 #include "tests/unit/mnt.h"
 
-#include "engine/unit/reserved_names.h"
+#include "engine/format/names.h"
 #include "engine/unit/trash.h"
 #include "tests/backing/crash.h"
 #include "tests/backing/faults.h"

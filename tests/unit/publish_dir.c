@@ -9,8 +9,8 @@
 #include <pthread.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/format/names.h"
 #include "engine/unit/publish_dir.h"
-#include "engine/unit/reserved_names.h"
 #include "engine/unit/trash.h"
 
 #define NEW	"0123456789abcdef0123456789abcdef"

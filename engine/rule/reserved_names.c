@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/unit/reserved_names.h"
+#include "engine/rule/reserved_names.h"
 
 #include <ctype.h>
 #include <string.h>
 
-#include "engine/base/cleanup.h"
 #include "engine/format/commit.h"
+#include "engine/format/names.h"
 #include "engine/rule/rule.h"
-#include "engine/tensors/stored.h"
 
 /* ".tmp" and six letters or digits: safetensors writes such a file and renames it. */
 static bool is_tmp_six(const char *name, size_t len)
@@ -36,12 +35,4 @@ bool name_is_kept_or_copied(const char *name)
 {
 	return name_is_kept_in_units(name) || rules_is_copy(name, COMMIT_FILE) ||
 	       rules_is_copy(name, INDEX_FILE);
-}
-
-bool name_next_visible(struct dirwalk *w)
-{
-	while (dirwalk_next(w))
-		if (!name_is_reserved(w->name))
-			return true;
-	return false;
 }
