@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/unit/casualty.h"
+#include "engine/liveness/casualty.h"
 #include "engine/unit/internal.h"
 #include "tests/sim/check.h"
 #include "tests/sim/world.h"

@@ -7,8 +7,8 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/liveness/casualty.h"
 #include "engine/liveness/job_inside.h"
-#include "engine/unit/casualty.h"
 
 #define MANY 200 /* more than any fixed number that was kept once */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/unit/casualty.h"
+#include "engine/liveness/casualty.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,13 +9,13 @@
  * known here lives. Of jobs without such a process the last CASUALTIES_KEPT stay, for processes
  * that are not known yet.
  *
- * All with the units' lock held.
+ * The owner of a struct casualties guards it.
  */
-#ifndef ENGINE_UNIT_CASUALTY_H
-#define ENGINE_UNIT_CASUALTY_H
+#ifndef ENGINE_LIVENESS_CASUALTY_H
+#define ENGINE_LIVENESS_CASUALTY_H
 
-#include "engine/unit/known.h"
-#include "engine/unit/unit.h"
+#include "engine/base/list.h"
+#include "engine/liveness/known.h"
 
 #define CASUALTIES_KEPT 64
 
@@ -58,7 +58,7 @@ int casualty_tell(struct casualties *cs, struct process *p, char *path, size_t s
 /* True if @p lives, as far as is known, and has to hear of a casualty. */
 bool casualty_is_owed(const struct casualties *cs, struct process *p);
 
-/* Lock not held. */
+/* No other thread uses @cs any more. */
 void casualties_finish(struct casualties *cs);
 
 #endif

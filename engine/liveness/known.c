@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/unit/known.h"
+#include "engine/liveness/known.h"
 
 #include <stdlib.h>
 

@@ -8,8 +8,8 @@
  * The owner of a struct known guards it. A process whose end cannot be seen is forgotten when room
  * is made.
  */
-#ifndef ENGINE_UNIT_KNOWN_H
-#define ENGINE_UNIT_KNOWN_H
+#ifndef ENGINE_LIVENESS_KNOWN_H
+#define ENGINE_LIVENESS_KNOWN_H
 
 #include "engine/base/table.h"
 #include "engine/liveness/epoch.h"
