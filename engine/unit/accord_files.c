@@ -32,7 +32,7 @@ bool accord_is_elsewhere(struct checkpoint *cp, const struct inode_id *id)
 	if (!cp->accord || g || checkpoint_shares(cp, id))
 		return false;
 	LOCK_SCOPE(&cp->units->lock);
-	f = checkpoint_filed_locked(cp, id);
+	f = filed_find(&cp->filed, id);
 	return !f || f->node;
 }
 

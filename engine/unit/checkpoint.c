@@ -146,8 +146,8 @@ void checkpoint_put(struct checkpoint *cp)
 	free(cp->shared);
 	free(cp->following);
 	accord_free(cp->accord);
-	checkpoint_forget_filed(cp);
-	free(cp->overwrites);
+	filed_finish(&cp->filed);
+	overwrites_finish(&cp->overwrites);
 	free(cp->below);
 	free(cp->path);
 	free(cp->unit);
@@ -224,4 +224,41 @@ bool checkpoint_let_go(struct checkpoint *cp, enum busy with)
 bool checkpoint_give_back(struct checkpoint *cp)
 {
 	return checkpoint_let_go(cp, 0);
+}
+
+/* --- what is known of its files --- */
+
+void checkpoint_add_filed(struct checkpoint *cp, const struct filed *f)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	filed_add(&cp->filed, f);
+}
+
+int checkpoint_take_filed(struct checkpoint *cp, struct filed **out, size_t *nr)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	return filed_copy(&cp->filed, out, nr);
+}
+
+bool checkpoint_by_handle(struct checkpoint *cp, const struct inode_id *id,
+			  struct tensor_map **tensors)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	const struct filed *f = filed_find(&cp->filed, id);
+
+	*tensors = f ? tensor_map_get(f->tensors) : NULL;
+	return f && f->by_handle;
+}
+
+void checkpoint_add_overwrite(struct checkpoint *cp, const struct inode_id *own,
+			      const struct inode_id *old)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	overwrites_add(&cp->overwrites, own, old);
+}
+
+int checkpoint_take_overwrites(struct checkpoint *cp, struct overwrites *out)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	return overwrites_copy(&cp->overwrites, out);
 }

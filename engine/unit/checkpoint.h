@@ -60,7 +60,6 @@
 #include "engine/liveness/epoch.h"
 #include "engine/liveness/job.h"
 #include "engine/rule/rule.h"
-#include "engine/unit/filed.h"
 #include "engine/unit/unit.h"
 
 struct checkpoint;

@@ -2,7 +2,7 @@
 /*
  * What the files of checkpoint.h share:
  *
- * - checkpoint.c: lookup, references, the state; a thread that has a checkpoint for itself
+ * - checkpoint.c: lookup, references, the state, its files; a thread that has one for itself
  * - checkpoint_begin.c: makes the staging directory, and shows it
  * - checkpoint_enter.c: processes that change it
  * - checkpoint_claim.c: its rule, or an ordinary directory

@@ -4,12 +4,13 @@
 #define ENGINE_UNIT_CHECKPOINT_INSIDE_H
 
 #include "engine/base/table.h"
+#include "engine/content/filed.h"
+#include "engine/content/overwrites.h"
 #include "engine/format/commit.h"
 #include "engine/gen/tally.h"
 #include "engine/liveness/epoch.h"
 #include "engine/liveness/job.h"
 #include "engine/unit/checkpoint.h"
-#include "engine/unit/filed.h"
 #include "engine/unit/generation_inside.h"
 
 /* A process that writes to a checkpoint. */
@@ -32,7 +33,6 @@ struct event {
 };
 
 struct following;
-struct overwrite;
 struct accord;
 
 struct checkpoint {
@@ -73,8 +73,7 @@ struct checkpoint {
 	struct list files;
 	bool has_tensors;	      /* one of its files has */
 	struct filed_files filed;     /* its durable files */
-	struct overwrite *overwrites; /* overwrites.h */
-	size_t nr_overwrites, overwrites_room;
+	struct overwrites overwrites; /* of files of its own, and other nodes' */
 	/* evidence: asked for by a person; the job's next one was begun, by the only writer */
 	bool asked, has_sibling, goes_on;
 	int done;		  /* SEALED: the alternative of the rule that held */

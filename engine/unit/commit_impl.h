@@ -22,8 +22,7 @@ struct listing {
 	size_t nr_filed;
 	struct commit_entry *entries;
 	size_t nr, room;
-	struct overwrite *overwrites;
-	size_t nr_overwrites;
+	struct overwrites overwrites;
 	struct shards shards;
 	uint64_t bytes, files;
 	const char *path; /* of the checkpoint, for messages */

@@ -23,7 +23,6 @@
 #include "engine/content/structure.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/commit_impl.h"
-#include "engine/unit/overwrites.h"
 
 #define DIGEST_THREADS 2
 
@@ -63,7 +62,7 @@ void commit_listing_finish(struct listing *l)
 	free(l->entries);
 	shards_free(&l->shards);
 	filed_free(l->filed, l->nr_filed);
-	free(l->overwrites);
+	overwrites_finish(&l->overwrites);
 }
 
 static int by_path(const void *a, const void *b)
@@ -115,12 +114,12 @@ static const char *node_of(const struct listing *l, const struct filed *f)
 /* Tells people of other content that another node wrote under the name of @f, and that is lost. */
 static void tell_overwrites(const struct listing *l, const char *rel, const struct filed *f)
 {
-	const struct inode_id *id = overwrites_find(l->overwrites, l->nr_overwrites, &f->id);
+	const struct inode_id *id = overwrites_find(&l->overwrites, &f->id);
 	struct units *us = l->cp->units;
 	char text[MESSAGE_MAX], path[PATH_MAX + COMMIT_PATH_MAX];
 	size_t i;
 
-	for (i = 0; id && i < l->nr_overwrites; i++) {
+	for (i = 0; id && i < l->overwrites.nr; i++) {
 		const struct filed *other = last_filed(l, id);
 
 		if (other && strcmp(other->xxh3, f->xxh3)) {
@@ -129,7 +128,7 @@ static void tell_overwrites(const struct listing *l, const char *rel, const stru
 				node_of(l, f), node_of(l, f));
 			failures_add(us->failures, l->cp->owner.uid, "save", path, EEXIST, text);
 		}
-		id = overwrites_find(l->overwrites, l->nr_overwrites, id);
+		id = overwrites_find(&l->overwrites, id);
 	}
 }
 
@@ -335,10 +334,10 @@ int commit_listing_fill(struct listing *l)
 	if (!err)
 		err = checkpoint_take_filed(cp, &l->filed, &l->nr_filed);
 	if (!err)
-		err = overwrites_take(cp, &l->overwrites, &l->nr_overwrites);
+		err = checkpoint_take_overwrites(cp, &l->overwrites);
 	if (!err) {
 		qsort(l->filed, l->nr_filed, sizeof(*l->filed), by_inode);
-		overwrites_sort(l->overwrites, l->nr_overwrites);
+		overwrites_sort(&l->overwrites);
 		err = list_directory(l, cp->fd, "");
 	}
 	if (!err && l->nr)

@@ -22,7 +22,6 @@
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/journal_removal.h"
-#include "engine/unit/overwrites.h"
 #include "engine/unit/publish_dir.h"
 #include "engine/unit/trash.h"
 
@@ -262,7 +261,7 @@ static int open_own(struct checkpoint *cp, struct backing *b, int dir, const cha
 		if (fd >= 0 && !backing_stat(b, fd, &was) && !checkpoint_shares(cp, &id)) {
 			const struct inode_id own = inode_id_of(&was);
 
-			overwrites_add(cp, &own, &id);
+			checkpoint_add_overwrite(cp, &own, &id);
 		}
 	}
 	close(pin);

@@ -161,6 +161,20 @@ int checkpoints_tell_casualty_locked(struct units *us, struct process *p);
 /* True if the file @fd has an xattr with a digest, *@hex, for the size and time of @stx. */
 bool checkpoint_recorded(struct backing *b, int fd, const struct statx *stx, char hex[DIGEST_HEX]);
 
+/* What is known of the files of @cp (filed.h, overwrites.h), lock not held. */
+void checkpoint_add_filed(struct checkpoint *cp, const struct filed *f);
+int checkpoint_take_filed(struct checkpoint *cp, struct filed **out, size_t *nr);
+void checkpoint_add_overwrite(struct checkpoint *cp, const struct inode_id *own,
+			      const struct inode_id *old);
+int checkpoint_take_overwrites(struct checkpoint *cp, struct overwrites *out);
+
+/*
+ * Lock not held. True if tensors were written by handle to the file @id when it last became
+ * durable. *@tensors: where they are; referenced, or NULL.
+ */
+bool checkpoint_by_handle(struct checkpoint *cp, const struct inode_id *id,
+			  struct tensor_map **tensors);
+
 /* Look for the end of @cp (evidence.c). */
 void checkpoint_look_for_end_locked(struct checkpoint *cp);
 bool checkpoint_ends_with_writers_locked(struct checkpoint *cp);

@@ -376,7 +376,7 @@ bool checkpoints_have_durable(struct units *us, const struct inode_id *id)
 	list_for_each (l, &us->checkpoints) {
 		struct checkpoint *cp = container_of(l, struct checkpoint, link);
 
-		if (checkpoint_filed_locked(cp, id) || checkpoint_shares(cp, id))
+		if (filed_find(&cp->filed, id) || checkpoint_shares(cp, id))
 			return true;
 	}
 	return false;

@@ -12,7 +12,6 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/json.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/overwrites.h"
 #include "engine/unit/shards.h"
 
 /* --- lists that are files --- */
@@ -197,7 +196,7 @@ static void take_overwrite(struct checkpoint *cp, const json_t *o)
 				     .btime_ns =
 					     (uint64_t)json_integer_value(json_array_get(over, 1))};
 
-	overwrites_add(cp, &own, &old);
+	checkpoint_add_overwrite(cp, &own, &old);
 }
 
 static bool parse_tensor(const json_t *o, struct commit_tensor *t, struct commit_tensor_room *room)
@@ -333,13 +332,13 @@ static int write_lines(struct checkpoint *cp, struct list_writer *to)
 
 static int write_overwrites(struct checkpoint *cp, struct list_writer *to)
 {
-	struct overwrite *overwrites;
-	size_t nr, i;
-	int err = overwrites_take(cp, &overwrites, &nr);
+	struct overwrites overwrites;
+	int err = checkpoint_take_overwrites(cp, &overwrites);
+	size_t i;
 
-	for (i = 0; !err && i < nr; i++)
-		err = write_line(to, line_of_overwrite(&overwrites[i]));
-	free(overwrites);
+	for (i = 0; !err && i < overwrites.nr; i++)
+		err = write_line(to, line_of_overwrite(&overwrites.list[i]));
+	overwrites_finish(&overwrites);
 	return err;
 }
 

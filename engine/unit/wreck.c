@@ -81,7 +81,7 @@ void wreck_shrink_locked(struct checkpoint *cp, int *fd, int *dir)
 	*dir = cp->target.dir;
 	cp->fd = cp->target.dir = -1;
 	checkpoint_forget_evidence(cp);
-	checkpoint_forget_filed(cp);
+	filed_finish(&cp->filed);
 }
 
 /* A descriptor of the parent directory, for the caller to close, or -errno. */

@@ -280,7 +280,7 @@ static void list_files(struct member *m)
 		json_decref(m->lists[i]);
 	free(m->filed);
 	m->filed = NULL;
-	checkpoint_forget_filed(cp);
+	filed_finish(&cp->filed);
 }
 
 static bool look(struct member *m)

@@ -3,18 +3,20 @@
  * What is known of the durable files of a checkpoint: an entry for each time that a file became
  * durable, found by its inode. With many nodes there may be 10^5. Entries are not removed before
  * the checkpoint is forgotten; one that finds no memory is left out, and its file is read again.
+ *
+ * The owner of a struct filed_files guards it.
  */
-#ifndef ENGINE_UNIT_FILED_H
-#define ENGINE_UNIT_FILED_H
+#ifndef ENGINE_CONTENT_FILED_H
+#define ENGINE_CONTENT_FILED_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/backing/inode.h"
 #include "engine/base/table.h"
-#include "engine/content/content.h"
-
-struct checkpoint;
+#include "engine/content/digest.h"
+#include "engine/content/tensors.h"
 
 /* Holds as long as the file has this size and time. */
 struct filed {
@@ -24,12 +26,12 @@ struct filed {
 	int rank;	/* of the writer; -1: unknown */
 	bool by_handle; /* tensors were written to it by handle */
 	char xxh3[DIGEST_HEX];
-	/* label of the node that wrote it, which the checkpoint owns; NULL: this one */
+	/* label of the node that wrote it, which the struct filed_files owns; NULL: this one */
 	const char *node;
 	struct tensor_map *tensors; /* referenced, or NULL */
 };
 
-/* Guarded by the units' lock. */
+/* All zeros: no entries. */
 struct filed_files {
 	struct filed *list; /* in order of arrival */
 	size_t nr, room;
@@ -38,25 +40,17 @@ struct filed_files {
 	struct table labels;
 };
 
-/*
- * Lock not held. Adds @f: takes over its reference to tensors, and copies the label. The second
- * copies all entries; the references in *@out are the caller's.
- */
-void checkpoint_add_filed(struct checkpoint *cp, const struct filed *f);
-int checkpoint_take_filed(struct checkpoint *cp, struct filed **out, size_t *nr);
-void filed_free(struct filed *f, size_t nr);
+/* Adds @f: takes over its reference to tensors, and copies the label. */
+void filed_add(struct filed_files *files, const struct filed *f);
 
 /* The last entry of the inode @id, or NULL. */
-const struct filed *checkpoint_filed_locked(const struct checkpoint *cp, const struct inode_id *id);
+const struct filed *filed_find(const struct filed_files *files, const struct inode_id *id);
 
-/*
- * Lock not held. True if tensors were written by handle to the file @id when it last became
- * durable. *@tensors: where they are; referenced, or NULL.
- */
-bool checkpoint_by_handle(struct checkpoint *cp, const struct inode_id *id,
-			  struct tensor_map **tensors);
+/* Copies all entries, for filed_free; the references in *@out are the caller's. 0 or -ENOMEM. */
+int filed_copy(const struct filed_files *files, struct filed **out, size_t *nr);
+void filed_free(struct filed *f, size_t nr);
 
 /* Forgets all entries; no other thread uses them. */
-void checkpoint_forget_filed(struct checkpoint *cp);
+void filed_finish(struct filed_files *files);
 
 #endif

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/unit/filed.h"
+#include "engine/content/filed.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "engine/base/cleanup.h"
-#include "engine/base/lock.h"
-#include "engine/unit/internal.h"
 
 #define FIRST_ROOM 16 /* a power of two */
 
@@ -19,7 +15,7 @@ struct label {
 };
 
 /* NULL: no memory. */
-static const char *keep_label_locked(struct filed_files *files, const char *text)
+static const char *keep_label(struct filed_files *files, const char *text)
 {
 	uint64_t hash = hash_text(0, text);
 	struct label *label;
@@ -90,21 +86,19 @@ static bool grow(struct filed_files *files)
 	return true;
 }
 
-const struct filed *checkpoint_filed_locked(const struct checkpoint *cp, const struct inode_id *id)
+const struct filed *filed_find(const struct filed_files *files, const struct inode_id *id)
 {
-	uint32_t last = cp->filed.nr ? *last_of(&cp->filed, id) : 0;
+	uint32_t last = files->nr ? *last_of(files, id) : 0;
 
-	return last ? &cp->filed.list[last - 1] : NULL;
+	return last ? &files->list[last - 1] : NULL;
 }
 
 /* --- all of them --- */
 
-void checkpoint_add_filed(struct checkpoint *cp, const struct filed *f)
+void filed_add(struct filed_files *files, const struct filed *f)
 {
-	struct filed_files *files = &cp->filed;
+	const char *node = f->node ? keep_label(files, f->node) : NULL;
 	struct filed *added;
-	LOCK_SCOPE(&cp->units->lock);
-	const char *node = f->node ? keep_label_locked(files, f->node) : NULL;
 
 	if ((f->node && !node) || (files->nr == files->room && !grow(files))) {
 		tensor_map_put(f->tensors);
@@ -117,19 +111,18 @@ void checkpoint_add_filed(struct checkpoint *cp, const struct filed *f)
 	*last_of(files, &f->id) = (uint32_t)files->nr;
 }
 
-int checkpoint_take_filed(struct checkpoint *cp, struct filed **out, size_t *nr)
+int filed_copy(const struct filed_files *files, struct filed **out, size_t *nr)
 {
 	size_t i;
-	LOCK_SCOPE(&cp->units->lock);
 
-	*nr = cp->filed.nr;
+	*nr = files->nr;
 	*out = calloc(*nr + 1, sizeof(**out));
 	if (!*out) {
 		*nr = 0;
 		return -ENOMEM;
 	}
 	if (*nr)
-		memcpy(*out, cp->filed.list, *nr * sizeof(**out));
+		memcpy(*out, files->list, *nr * sizeof(**out));
 	for (i = 0; i < *nr; i++)
 		tensor_map_get((*out)[i].tensors);
 	return 0;
@@ -142,20 +135,10 @@ void filed_free(struct filed *f, size_t nr)
 	free(f);
 }
 
-bool checkpoint_by_handle(struct checkpoint *cp, const struct inode_id *id,
-			  struct tensor_map **tensors)
+void filed_finish(struct filed_files *files)
 {
-	LOCK_SCOPE(&cp->units->lock);
-	const struct filed *f = checkpoint_filed_locked(cp, id);
-
-	*tensors = f ? tensor_map_get(f->tensors) : NULL;
-	return f && f->by_handle;
-}
-
-void checkpoint_forget_filed(struct checkpoint *cp)
-{
-	filed_free(cp->filed.list, cp->filed.nr);
-	free(cp->filed.last);
-	free_labels(&cp->filed.labels);
-	cp->filed = (struct filed_files){0};
+	filed_free(files->list, files->nr);
+	free(files->last);
+	free_labels(&files->labels);
+	*files = (struct filed_files){0};
 }
