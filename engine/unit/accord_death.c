@@ -30,7 +30,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/coord/nodes.h"
-#include "engine/unit/events.h"
+#include "engine/record/events.h"
 
 /*
  * The delay until an end is noticed. Too short: a process that was started after a death counts as

@@ -22,12 +22,12 @@
 #include "engine/base/json.h"
 #include "engine/base/log.h"
 #include "engine/coord/nodes.h"
+#include "engine/record/refusal.h"
 #include "engine/unit/claim.h"
 #include "engine/unit/decision.h"
 #include "engine/unit/journal.h"
 #include "engine/unit/journal_removal.h"
 #include "engine/unit/publish_dir.h"
-#include "engine/unit/refusal.h"
 #include "engine/unit/vote.h"
 #include "engine/unit/wreck.h"
 

@@ -27,9 +27,9 @@
 
 #include "engine/coord/agreement.h"
 #include "engine/coord/nodes.h"
+#include "engine/record/told.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/told.h"
 #include "engine/unit/vote.h"
 
 /*

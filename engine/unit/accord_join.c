@@ -21,8 +21,8 @@
 #include "engine/base/json.h"
 #include "engine/coord/choice.h"
 #include "engine/coord/nodes.h"
+#include "engine/record/refusal.h"
 #include "engine/unit/claim.h"
-#include "engine/unit/refusal.h"
 
 /*
  * Bounds on waits, and what happens when they are too short. CLAIM_WAIT_NS: for a live node to end

@@ -9,8 +9,8 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/lock.h"
 #include "engine/coord/nodes.h"
+#include "engine/record/refusal.h"
 #include "engine/unit/accord_impl.h"
-#include "engine/unit/refusal.h"
 
 #define CHAIN_LONG 16 /* records of a name that is saved to all the time */
 

@@ -3,7 +3,7 @@
 
     client/ckptfs_abi.h <- engine/base <- engine/{format,config,metrics,liveness} <- engine/rule
     <- engine/{gen,backing} <- engine/{cache,coord} <- engine/{content,tensors}
-    <- engine/{flush,views} <- engine/unit
+    <- engine/{flush,views,record} <- engine/unit
     <- engine/{capture,names} <- engine/engine.* <- fs/
     client/{ckptfs_abi,cuda_driver}.h <- client/
 
@@ -32,6 +32,7 @@ RANKS = {
     "engine/tensors": 5,
     "engine/views": 6,
     "engine/flush": 6,
+    "engine/record": 6,
     "engine/unit": 7,
     "engine/capture": 8,
     "engine/names": 8,

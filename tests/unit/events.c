@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/record/events.h"
 #include "engine/rule/rule.h"
-#include "engine/unit/events.h"
 
 #define MOST 57344
 

@@ -10,8 +10,8 @@
 #include "engine/base/json.h"
 #include "engine/coord/agreement.h"
 #include "engine/coord/opened.h"
-#include "engine/unit/refusal.h"
-#include "engine/unit/told.h"
+#include "engine/record/refusal.h"
+#include "engine/record/told.h"
 #include "engine/unit/vote.h"
 
 #define NODE "0123456789abcdef0123456789abcdef"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/unit/refusal.h"
+#include "engine/record/refusal.h"
 
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/unit/told.h"
+#include "engine/record/told.h"
 
 #include "engine/backing/backing.h"
 #include "engine/base/json.h"

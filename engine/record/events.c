@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/unit/events.h"
+#include "engine/record/events.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * Why a checkpoint of several nodes was aborted: the payload of a `decision` record that says
  * abort. Any node may have written the record. Only this module writes and reads the payload.
  */
-#ifndef ENGINE_UNIT_REFUSAL_H
-#define ENGINE_UNIT_REFUSAL_H
+#ifndef ENGINE_RECORD_REFUSAL_H
+#define ENGINE_RECORD_REFUSAL_H
 
 #include <jansson.h>
 #include <stdbool.h>
