@@ -49,7 +49,7 @@ static int look(struct units *us, uid_t uid, struct claim *c, char *text)
 	c->over = len == -ENOENT;
 	if (len < 0)
 		return c->over ? 0 : (int)len;
-	err = coord_opened_read(text, (size_t)len, &c->opened);
+	err = open_record_read(text, (size_t)len, &c->opened);
 	if (err)
 		return err;
 	len = us->coord->read(us->coord_arg, uid, c->end.last, COORD_DECISION, text,
@@ -94,7 +94,7 @@ int claim_open(struct checkpoint *cp)
 {
 	struct units *us = cp->units;
 	__cleanup_free char *first = malloc(COORD_TEXT_MAX), *text = NULL;
-	struct coord_opened o = {
+	struct open_record o = {
 		.gid = cp->owner.gid, .inherits = cp->inherits, .follows = cp->follows};
 	size_t len;
 	int r;
@@ -102,7 +102,7 @@ int claim_open(struct checkpoint *cp)
 	snprintf(o.node, sizeof(o.node), "%s", nodes_id(us->nodes));
 	snprintf(o.label, sizeof(o.label), "%s", us->node);
 	snprintf(o.job, sizeof(o.job), "%s", cp->maker->key);
-	text = coord_opened_write(&o);
+	text = open_record_write(&o);
 	if (!text || !first)
 		return -ENOMEM;
 	r = us->coord->record(us->coord_arg, &cp->owner, accord_generation(cp), COORD_OPEN, text,

@@ -12,8 +12,8 @@
 #ifndef ENGINE_UNIT_CLAIM_H
 #define ENGINE_UNIT_CLAIM_H
 
-#include "engine/coord/opened.h"
-#include "engine/unit/namechain.h"
+#include "engine/record/namechain.h"
+#include "engine/record/open_record.h"
 #include "engine/unit/unit.h"
 
 struct claim {
@@ -25,7 +25,7 @@ struct claim {
 	bool superseded;	      /* decided just now: it makes way for a new one */
 	bool failed;		      /* decided just now: it has failed ... */
 	char decider[COORD_NODE_MAX]; /* ... by this node */
-	struct coord_opened opened;
+	struct open_record opened;
 };
 
 /* The last generation of the name @name in @dir that user @uid recorded. 0 or -errno. */

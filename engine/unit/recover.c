@@ -13,11 +13,11 @@
 #include "engine/base/fault.h"
 #include "engine/base/wait.h"
 #include "engine/coord/agreement.h"
-#include "engine/coord/opened.h"
 #include "engine/flush/flush.h"
+#include "engine/record/namechain.h"
+#include "engine/record/open_record.h"
 #include "engine/unit/decision.h"
 #include "engine/unit/journal_order.h"
-#include "engine/unit/namechain.h"
 #include "engine/unit/publish_dir.h"
 
 #define PAUSE_NS (NSEC_PER_SEC / 20)
@@ -258,9 +258,9 @@ static bool is_left(const struct recovery *r, uid_t uid, const char *gen)
 		text ? r->coord->read(r->coord_arg, uid, gen, COORD_OPEN, text, COORD_TEXT_MAX)
 		     : -ENOMEM;
 	char lease[COORD_LEASE_MAX];
-	struct coord_opened o;
+	struct open_record o;
 
-	if (len < 0 || coord_opened_read(text, (size_t)len, &o))
+	if (len < 0 || open_record_read(text, (size_t)len, &o))
 		return len == -ENOENT;
 	return r->coord->lease_read(r->coord_arg, o.node, lease, sizeof(lease)) == -ENOENT;
 }

@@ -5,7 +5,7 @@
  */
 #include "tests/unit/coord.h"
 
-#include "engine/unit/namechain.h"
+#include "engine/record/namechain.h"
 
 #define OLD   "000000000000000000000000000000aa"
 #define NEW   "000000000000000000000000000000bb"

@@ -9,7 +9,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/json.h"
 #include "engine/coord/agreement.h"
-#include "engine/coord/opened.h"
+#include "engine/record/open_record.h"
 #include "engine/record/refusal.h"
 #include "engine/record/told.h"
 #include "engine/unit/vote.h"
@@ -130,18 +130,18 @@ static void open_is_as_it_was(void **state)
 	static const char *const bad[] = {"", "{}", "{\"node\":\"x\",\"job\":\"a\"}",
 					  "{\"node\":\"" NODE "\"}",
 					  "{\"node\":\"" NODE "\",\"job\":\"\"}"};
-	struct coord_opened o = {NODE, "n1", "0/elastic/a", 100, true, false}, r, same = o;
+	struct open_record o = {NODE, "n1", "0/elastic/a", 100, true, false}, r, same = o;
 	size_t i;
 
 	(void)state;
-	is_text(coord_opened_write(&o), text);
-	assert_int_equal(coord_opened_read(text, strlen(text), &r), 0);
+	is_text(open_record_write(&o), text);
+	assert_int_equal(open_record_read(text, strlen(text), &r), 0);
 	assert_string_equal(r.node, NODE);
 	assert_string_equal(r.label, "n1");
 	assert_string_equal(r.job, "0/elastic/a");
 	assert_true(r.gid == 100 && r.inherits && !r.follows);
 	for (i = 0; i < ARRAY_SIZE(bad); i++)
-		assert_int_equal(coord_opened_read(bad[i], strlen(bad[i]), &o), -EPERM);
+		assert_int_equal(open_record_read(bad[i], strlen(bad[i]), &o), -EPERM);
 	assert_memory_equal(&o, &same, sizeof(o));
 }
 

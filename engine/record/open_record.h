@@ -7,15 +7,15 @@
  *
  * "inherits" and "follows" are missing if they are false. No state and no lock.
  */
-#ifndef ENGINE_COORD_OPENED_H
-#define ENGINE_COORD_OPENED_H
+#ifndef ENGINE_RECORD_OPEN_RECORD_H
+#define ENGINE_RECORD_OPEN_RECORD_H
 
 #include <limits.h>
 
 #include "engine/coord/coord.h"
 #include "engine/liveness/job.h"
 
-struct coord_opened {
+struct open_record {
 	char node[COORD_NODE_MAX]; /* the root, which began it */
 	char label[NAME_MAX + 1];  /* ... for people */
 	char job[JOB_KEY_MAX];
@@ -24,9 +24,9 @@ struct coord_opened {
 };
 
 /* The text, for the caller to free; NULL: no memory. */
-char *coord_opened_write(const struct coord_opened *o);
+char *open_record_write(const struct open_record *o);
 
 /* 0. -EPERM: @text is something else, and *@o is unchanged. */
-int coord_opened_read(const char *text, size_t len, struct coord_opened *o);
+int open_record_read(const char *text, size_t len, struct open_record *o);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/unit/namechain.h"
+#include "engine/record/namechain.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -25,8 +25,8 @@
  *
  * No state, no lock, no clock.
  */
-#ifndef ENGINE_UNIT_NAMECHAIN_H
-#define ENGINE_UNIT_NAMECHAIN_H
+#ifndef ENGINE_RECORD_NAMECHAIN_H
+#define ENGINE_RECORD_NAMECHAIN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/coord/opened.h"
+#include "engine/record/open_record.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "engine/base/json.h"
 
-char *coord_opened_write(const struct coord_opened *o)
+char *open_record_write(const struct open_record *o)
 {
 	json_t *json = json_pack("{s:s, s:s, s:I, s:o}", "node", o->node, "job", o->job, "gid",
 				 (json_int_t)o->gid, "label", json_text(o->label));
@@ -22,7 +22,7 @@ char *coord_opened_write(const struct coord_opened *o)
 	return text;
 }
 
-int coord_opened_read(const char *text, size_t len, struct coord_opened *o)
+int open_record_read(const char *text, size_t len, struct open_record *o)
 {
 	json_t *json = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
 	const char *node = json_get_text(json, "node", ""), *job = json_get_text(json, "job", "");
