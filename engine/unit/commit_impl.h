@@ -12,8 +12,8 @@
 #define ENGINE_UNIT_COMMIT_IMPL_H
 
 #include "engine/format/commit.h"
+#include "engine/record/shards.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/shards.h"
 
 /* Everything that the commit file will list. Owns the strings of its entries. */
 struct listing {

@@ -11,8 +11,8 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/json.h"
+#include "engine/record/shards.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/shards.h"
 
 /* --- lists that are files --- */
 

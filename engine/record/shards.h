@@ -4,8 +4,8 @@
  * unchanged files had. No lock: the committer that makes the commit file owns a struct shards. This
  * module reads no tensors from files.
  */
-#ifndef ENGINE_UNIT_SHARDS_H
-#define ENGINE_UNIT_SHARDS_H
+#ifndef ENGINE_RECORD_SHARDS_H
+#define ENGINE_RECORD_SHARDS_H
 
 #include "engine/backing/backing.h"
 #include "engine/content/tensors.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/unit/shards.h"
+#include "engine/record/shards.h"
 
 #include <errno.h>
 #include <fcntl.h>
