@@ -27,7 +27,7 @@
 #include "engine/coord/nodes.h"
 #include "engine/unit/accord_impl.h"
 #include "engine/unit/commit_impl.h"
-#include "engine/unit/decision.h"
+#include "engine/unit/decide.h"
 #include "engine/unit/publish_dir.h"
 #include "engine/unit/recover.h"
 

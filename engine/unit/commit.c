@@ -30,7 +30,7 @@
 #include "engine/unit/accord.h"
 #include "engine/unit/commit_impl.h"
 #include "engine/unit/committed.h"
-#include "engine/unit/decision.h"
+#include "engine/unit/decide.h"
 #include "engine/unit/journal.h"
 #include "engine/unit/journal_following.h"
 #include "engine/unit/journal_removal.h"

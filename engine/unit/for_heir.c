@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/json.h"
 

@@ -11,7 +11,8 @@
 #ifndef ENGINE_UNIT_FOR_HEIR_H
 #define ENGINE_UNIT_FOR_HEIR_H
 
-#include "engine/unit/decision.h"
+#include "engine/record/decision.h"
+#include "engine/rule/rule.h"
 
 #define LEFT_POINTERS_MAX 8    /* pointers in all */
 #define LEFT_POINTER_TEXT 1024 /* bytes of the text of one */

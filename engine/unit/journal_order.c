@@ -86,14 +86,6 @@ bool order_is_newer(struct backing *b, int dir, const char *name, uint64_t ns)
 	       (uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec > ns;
 }
 
-bool order_was_ok(const char *was)
-{
-	size_t len = strlen(was);
-
-	return len && len < ORDER_WAS_MAX &&
-	       strspn(was, "abcdefghijklmnopqrstuvwxyz0123456789 ") == len;
-}
-
 static bool names(struct backing *b, const struct rules *rules, int dir, const char *pointer,
 		  const char *name)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What follows the commit of a checkpoint (O6 and O7 of commit.c), as its decision record lists it:
+ * What follows the commit of a checkpoint (O6 and O7 of commit.c), as its decision lists it:
  * pointers get their names, then the removals of its job leave. Any daemon that finds the record
  * does that, any number of times, perhaps beside others:
  *
@@ -13,29 +13,9 @@
 #ifndef ENGINE_UNIT_JOURNAL_ORDER_H
 #define ENGINE_UNIT_JOURNAL_ORDER_H
 
-#include "engine/format/commit.h"
+#include "engine/backing/backing.h"
+#include "engine/record/decision.h"
 #include "engine/rule/rule.h"
-#include "engine/unit/unit.h"
-
-#define ORDER_MAX     32 /* of each kind in one record; a crash loses the others */
-#define ORDER_WAS_MAX 64
-
-struct order_pointer {
-	char name[NAME_MAX + 1];
-	char staging[STAGING_MAX];
-	char was[ORDER_WAS_MAX]; /* what its name showed at the decision: order_look */
-};
-
-struct order_removal {
-	char name[NAME_MAX + 1];
-	char generation[COMMIT_HEX];
-};
-
-struct order {
-	size_t nr_pointers, nr_removals;
-	struct order_pointer pointers[ORDER_MAX]; /* each name once */
-	struct order_removal removals[ORDER_MAX];
-};
 
 /* Where that happens: for the committed checkpoint @unit in @dir, whose generation is @id. */
 struct order_place {
@@ -53,9 +33,6 @@ int order_look(struct backing *b, int dir, const char *name, char was[ORDER_WAS_
 
 /* True if what @name in @dir shows was written after @ns, by the writing node's clock. */
 bool order_is_newer(struct backing *b, int dir, const char *name, uint64_t ns);
-
-/* True if @was has the form of such a text. */
-bool order_was_ok(const char *was);
 
 /* True if a pointer in @dir that is not one of @but (NULL: none) names @name. */
 bool order_is_named(struct backing *b, const struct rules *rules, int dir, const char *name,

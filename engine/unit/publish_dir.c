@@ -19,7 +19,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/fault.h"
 #include "engine/base/lock.h"
-#include "engine/unit/decision.h"
+#include "engine/record/decision.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/trash.h"
 

@@ -14,9 +14,9 @@
 #include "engine/base/wait.h"
 #include "engine/coord/agreement.h"
 #include "engine/flush/flush.h"
+#include "engine/record/decision.h"
 #include "engine/record/namechain.h"
 #include "engine/record/open_record.h"
-#include "engine/unit/decision.h"
 #include "engine/unit/journal_order.h"
 #include "engine/unit/publish_dir.h"
 

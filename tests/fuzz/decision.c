@@ -6,7 +6,7 @@
 
 #include "engine/backing/backing.h"
 #include "engine/format/names.h"
-#include "engine/unit/decision.h"
+#include "engine/record/decision.h"
 
 static void is_below(const char *path)
 {

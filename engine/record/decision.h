@@ -2,8 +2,7 @@
 /*
  * The write-once record that decides a checkpoint: it is committed, or never will be. Only after a
  * durable `commit` may the checkpoint get its name, and then any node may give it the name, any
- * number of times (recover.c). So the record says what the name is, what had it, and what follows
- * (journal_order.h):
+ * number of times. So the record says what the name is, what had it, and what follows:
  *
  * 	{"decision": "commit", "unit": PATH, "replaces": null | {"generation": HEX} | {"ino", "btime_ns"},
  * 	 "pointers": [{"name": "latest", "staged": HEX, "was": "file 6 HEX"}],
@@ -11,17 +10,39 @@
  *
  * Text that is not UTF-8 has another key, such as "unit_hex": json.h. The last two may be missing.
  * "ordinary": true is of a committed checkpoint that lost all its files: it becomes an ordinary
- * directory. Only this module writes and reads the text. Functions with a checkpoint are called
- * without the units' lock.
+ * directory. Only this module writes and reads the text. No state and no lock.
  */
-#ifndef ENGINE_UNIT_DECISION_H
-#define ENGINE_UNIT_DECISION_H
+#ifndef ENGINE_RECORD_DECISION_H
+#define ENGINE_RECORD_DECISION_H
 
 #include <jansson.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "engine/format/commit.h"
-#include "engine/unit/checkpoint.h"
-#include "engine/unit/journal_order.h"
+#include "engine/format/names.h"
+
+#define ORDER_MAX     32 /* of each kind in one record; a crash loses the others */
+#define ORDER_WAS_MAX 64
+
+/* What follows a commit. */
+struct order_pointer {
+	char name[NAME_MAX + 1];
+	char staging[STAGING_MAX];
+	char was[ORDER_WAS_MAX]; /* what its name showed at the decision: order_look */
+};
+
+struct order_removal {
+	char name[NAME_MAX + 1];
+	char generation[COMMIT_HEX];
+};
+
+struct order {
+	size_t nr_pointers, nr_removals;
+	struct order_pointer pointers[ORDER_MAX]; /* each name once */
+	struct order_removal removals[ORDER_MAX];
+};
 
 struct decision {
 	bool commit;
@@ -33,25 +54,8 @@ struct decision {
 	struct order order;
 };
 
-/*
- * (O4) Records the decision to commit @cp, which is to be at @path below the backing, with what
- * follows: @order, or NULL. 0: publish it. -ECANCELED: an abort was recorded before. -EALREADY:
- * another node has decided to commit, and publishes it. Other -errno: unknown, to be retried.
- */
-int decision_record(struct checkpoint *cp, const char *path, const struct order *order);
-
-/*
- * For a @cp that this node alone decides, after decision_record failed and may have taken effect.
- * Records that @cp, at @path, is not committed. True: no record says that it is, nor ever will.
- */
-bool decision_withdraw(struct checkpoint *cp, const char *path);
-
-/* What decision_record would record. For a root that may be lost before that (accord_heir.c). */
-void decision_propose(struct checkpoint *cp, const char *path, const struct order *order,
-		      struct decision *d);
-
-/* Drops the records, which are of no use any more. */
-void decision_forget(struct checkpoint *cp);
+/* True if @was has the form of struct order_pointer.was. */
+bool order_was_ok(const char *was);
 
 /* The text of a decision record, for the caller to free; NULL: no memory. */
 char *decision_write(const struct decision *d);
