@@ -20,8 +20,8 @@
 
 #include <jansson.h>
 
+#include "engine/record/for_heir.h"
 #include "engine/unit/checkpoint.h"
-#include "engine/unit/for_heir.h"
 
 struct accord;
 struct agreement;

@@ -14,8 +14,8 @@
 
 #include <jansson.h>
 
+#include "engine/record/for_heir.h"
 #include "engine/unit/checkpoint.h"
-#include "engine/unit/for_heir.h"
 
 /* The list of the node in @slot. */
 struct vote_list {

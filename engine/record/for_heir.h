@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a root adds to its vote for an heir (accord_heir.c). Only this module writes and reads it:
+ * What a root adds to its vote for an heir (engine/unit/accord_heir.c). Only this module writes and
+ * reads it:
  *
  *	"done":"rename .metadata","ranks":8,"decision":{"decision":"commit","replaces":null,
  *	"unit":"run/step-9"},"pointers":[{"link":false,"mode":420,"written_ns":17957431271,
@@ -8,8 +9,8 @@
  *
  * decision.h has the decision. No state and no lock.
  */
-#ifndef ENGINE_UNIT_FOR_HEIR_H
-#define ENGINE_UNIT_FOR_HEIR_H
+#ifndef ENGINE_RECORD_FOR_HEIR_H
+#define ENGINE_RECORD_FOR_HEIR_H
 
 #include "engine/record/decision.h"
 #include "engine/rule/rule.h"

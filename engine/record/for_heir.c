@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/unit/for_heir.h"
+#include "engine/record/for_heir.h"
 
 #include <errno.h>
 #include <stdio.h>
