@@ -30,9 +30,9 @@ struct for_heir {
 	const struct rule *rule;    /* that claims the checkpoint; NULL: none */
 	char done[COMMIT_TEXT_MAX]; /* the evidence; "": unknown */
 	unsigned ranks;		    /* 0: unknown */
-	bool judged;  /* a writer has died, and the checkpoint had ended by that (accord_death.c) */
-	bool decides; /* @decision is known */
-	struct decision decision; /* what the root would record, without pointers */
+	bool judged;		    /* a writer has died, and the checkpoint had ended by that */
+	bool decides;		    /* @decision is known */
+	struct decision decision;   /* what the root would record, without pointers */
 	size_t nr_pointers;
 	struct left_pointer pointers[LEFT_POINTERS_MAX];
 };

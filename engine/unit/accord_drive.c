@@ -20,6 +20,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
 #include "engine/coord/nodes.h"
+#include "engine/record/vote.h"
 #include "engine/unit/claim.h"
 
 /*

@@ -28,7 +28,7 @@
 #include "engine/unit/journal.h"
 #include "engine/unit/journal_removal.h"
 #include "engine/unit/publish_dir.h"
-#include "engine/unit/vote.h"
+#include "engine/unit/vote_list.h"
 #include "engine/unit/wreck.h"
 
 /*
@@ -227,7 +227,7 @@ bool accord_vote(struct accord *a)
 		return false;
 	nr = accord_lists(a, lists);
 	lock_drop(&us->lock);
-	err = vote_write(cp, a->a.slot, lists, nr, &own);
+	err = vote_list_write(cp, a->a.slot, lists, nr, &own);
 	lock_take(&us->lock);
 	if (!err) {
 		json_decref(a->list);

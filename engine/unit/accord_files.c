@@ -2,7 +2,7 @@
 /*
  * Files of a checkpoint that other nodes write: whose a file is, whether it is whole, and what this
  * node's client of the backing may remember of it. Takes the units' lock, and makes no call to the
- * backing with it. The lists that votes carry are written elsewhere (vote.h).
+ * backing with it. The lists that votes carry are written elsewhere (vote_list.h).
  */
 #include "engine/base/lock.h"
 #include "engine/unit/accord_impl.h"
@@ -16,7 +16,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
-#include "engine/unit/vote.h"
+#include "engine/unit/vote_list.h"
 
 bool accord_may_have_company(const struct checkpoint *cp)
 {
@@ -163,7 +163,7 @@ int accord_gather(struct checkpoint *cp, struct error *e)
 		LOCK_SCOPE(&cp->units->lock);
 		nr = accord_lists(a, lists);
 	}
-	err = vote_gather(cp, lists, nr);
+	err = vote_list_gather(cp, lists, nr);
 	a->gathered = !err;
 	return err == -ENOENT ? -EAGAIN : err; /* another node has decided, and removed a list */
 }

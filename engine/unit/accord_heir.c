@@ -68,7 +68,7 @@ bool accord_vote_early(struct accord *a)
 		return false;
 	lock_drop(&us->lock);
 	for_heir = tell_heir(cp);
-	err = for_heir ? vote_write(cp, 0, NULL, 0, &own) : -ENOMEM;
+	err = for_heir ? vote_list_write(cp, 0, NULL, 0, &own) : -ENOMEM;
 	lock_take(&us->lock);
 	if (err) {
 		free(for_heir);
@@ -230,7 +230,7 @@ void accord_tidy(struct checkpoint *cp)
 		if (cp->accord->for_heir)
 			lists[nr++] = (struct vote_list){.slot = 0};
 	}
-	vote_remove(cp, lists, nr);
+	vote_list_remove(cp, lists, nr);
 }
 
 /* --- nodes that would abort it --- */

@@ -30,7 +30,7 @@
 #include "engine/record/told.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/vote.h"
+#include "engine/unit/vote_list.h"
 
 /*
  * Granularity of process start times. Too short: a process that was started just before an event
@@ -46,7 +46,7 @@ struct child {
 	bool said_last;	 /* its last report is here: a death has ended the checkpoint */
 	json_t *open_on; /* or NULL */
 	unsigned nodes;	 /* of its subtree, when it has voted */
-	json_t *list;	 /* vote.h; or NULL */
+	json_t *list;	 /* vote_list.h; or NULL */
 };
 
 /* A writer has died before this node knew of an end (accord_death.c). */

@@ -16,6 +16,7 @@
 #include "engine/base/json.h"
 #include "engine/coord/nodes.h"
 #include "engine/record/events.h"
+#include "engine/record/vote.h"
 #include "engine/unit/others.h"
 
 #define REPORT_MAX	(COORD_TEXT_MAX - 8192) /* bytes of events; the rest of a report is small */

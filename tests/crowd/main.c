@@ -27,9 +27,10 @@
 #include "engine/coord/nodes.h"
 #include "engine/format/names.h"
 #include "engine/record/events.h"
+#include "engine/record/vote.h"
 #include "engine/unit/accord_impl.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/vote.h"
+#include "engine/unit/vote_list.h"
 #include "tests/crowd/records.h"
 
 #define PAUSE_NS (10 * NSEC_PER_MSEC) /* as accord_report.c */
@@ -273,7 +274,7 @@ static void list_files(struct member *m)
 	for (i = 0; i < w.files; i++)
 		checkpoint_add_filed(cp, &m->filed[i]);
 	w.units.node = label_of(m);
-	err = vote_write(cp, m->a.slot, lists, m->a.nr_children, &m->list);
+	err = vote_list_write(cp, m->a.slot, lists, m->a.nr_children, &m->list);
 	if (err)
 		errx(1, "vote: %s", strerror(-err));
 	for (i = 0; i < m->a.nr_children; i++)

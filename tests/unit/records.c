@@ -12,7 +12,7 @@
 #include "engine/record/open_record.h"
 #include "engine/record/refusal.h"
 #include "engine/record/told.h"
-#include "engine/unit/vote.h"
+#include "engine/record/vote.h"
 
 #define NODE "0123456789abcdef0123456789abcdef"
 #define ID   "00112233445566778899aabbccddeeff"
@@ -352,6 +352,58 @@ static void a_vote_is_as_it_was(void **state)
 	rules_destroy(rules);
 }
 
+static void lines_of_a_vote_are_as_they_were(void **state)
+{
+	static const char of_file[] = "{\"ino\":7,\"btime_ns\":9,\"size\":4096,\"mtime_ns\":17,"
+				      "\"rank\":3,\"xxh3\":\"" ID "\",\"by_handle\":true,"
+				      "\"node\":\"n1\"}";
+	static const struct filed f = {.id = {5, 7, 9},
+				       .size = 4096,
+				       .mtime_ns = 17,
+				       .rank = 3,
+				       .by_handle = true,
+				       .xxh3 = ID};
+	const struct overwrite r = {{5, 7, 9}, {5, 8, 10}};
+	struct ckptfs_tensor w = {.ndim = 1, .kind = CKPTFS_TENSOR, .name_len = 1, .dtype = "F32"};
+	struct tensor_place place = {.at = 72, .bytes = 8, .xxh3 = ID};
+	json_t *file = vote_line_of_file(&f, "n1"), *over = vote_line_of_overwrite(&r), *tensor;
+	struct commit_tensor_room room;
+	char label[NAME_MAX + 1];
+	struct commit_tensor t;
+	struct overwrite over_read;
+	struct filed read;
+
+	(void)state;
+	w.global_shape[0] = w.shard_shape[0] = 2;
+	place.tensor = tensor_make(&w, "w");
+	tensor = vote_line_of_tensor(&place);
+	tensor_put(place.tensor);
+	is_text(json_dumps(file, JSON_COMPACT), of_file);
+	is_text(json_dumps(over, JSON_COMPACT), "{\"ino\":7,\"btime_ns\":9,\"over\":[8,10]}");
+	is_text(json_dumps(tensor, JSON_COMPACT),
+		"{\"name\":\"w\",\"dtype\":\"F32\",\"shape\":[2],\"offset\":[0],\"length\":[2],"
+		"\"at\":72,\"bytes\":8,\"xxh3\":\"" ID "\"}");
+	assert_false(vote_line_is_tensor(file) || vote_line_is_overwrite(file));
+	assert_true(vote_line_is_tensor(tensor) && !vote_line_is_overwrite(tensor));
+	assert_true(vote_line_is_overwrite(over) && !vote_line_is_tensor(over));
+
+	assert_true(vote_parse_file(file, 5, &read, label));
+	assert_string_equal(read.node, "n1");
+	read.node = NULL;
+	assert_memory_equal(&read, &f, sizeof(f));
+	over_read = vote_parse_overwrite(over, 5);
+	assert_memory_equal(&over_read, &r, sizeof(r));
+	assert_true(vote_parse_tensor(tensor, &t, &room));
+	assert_true(!strcmp(t.name, "w") && !strcmp(t.xxh3, ID) && t.at == 72 && t.bytes == 8);
+	json_object_set_new(file, "node", json_string(""));
+	json_object_del(tensor, "name");
+	assert_false(vote_parse_file(file, 5, &read, label));
+	assert_false(vote_parse_tensor(tensor, &t, &room));
+	json_decref(file);
+	json_decref(over);
+	json_decref(tensor);
+}
+
 static void what_is_no_legacy_is_not_taken(void **state)
 {
 	static const char *const texts[] = {
@@ -450,6 +502,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_reason_is_a_failure),
 		cmocka_unit_test(a_decision_is_as_it_was),
 		cmocka_unit_test(a_vote_is_as_it_was),
+		cmocka_unit_test(lines_of_a_vote_are_as_they_were),
 		cmocka_unit_test(what_is_no_legacy_is_not_taken),
 		cmocka_unit_test(a_report_is_as_it_was),
 		cmocka_unit_test(what_is_no_report_tells_nothing),

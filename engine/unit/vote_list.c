@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/unit/vote.h"
+#include "engine/unit/vote_list.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/json.h"
 #include "engine/record/shards.h"
+#include "engine/record/vote.h"
 #include "engine/unit/internal.h"
 
 /* --- lists that are files --- */
@@ -36,7 +37,7 @@ static FILE *open_list(struct checkpoint *cp, uint32_t slot)
 }
 
 /* Removes also what the owner may have put there instead. */
-void vote_remove(struct checkpoint *cp, const struct vote_list *lists, unsigned nr)
+void vote_list_remove(struct checkpoint *cp, const struct vote_list *lists, unsigned nr)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	char name[STAGING_MAX];
@@ -132,79 +133,6 @@ static int finish_list(struct list_writer *to, int err, json_t **lines)
 
 /* --- lines --- */
 
-static json_t *line_of(const struct checkpoint *cp, const struct filed *f)
-{
-	json_t *o = json_pack("{s:I, s:I, s:I, s:I, s:i, s:s, s:b}", "ino", (json_int_t)f->id.ino,
-			      "btime_ns", (json_int_t)f->id.btime_ns, "size", (json_int_t)f->size,
-			      "mtime_ns", (json_int_t)f->mtime_ns, "rank", f->rank, "xxh3", f->xxh3,
-			      "by_handle", f->by_handle);
-
-	json_object_set_new(o, "node", json_text(f->node ? f->node : cp->units->node));
-	return o;
-}
-
-/* Fills @f; its label lies in @label. */
-static bool parse_file(struct checkpoint *cp, const json_t *o, struct filed *f,
-		       char label[NAME_MAX + 1])
-{
-	const char *xxh3 = json_get_text(o, "xxh3", ""), *node = json_get_text(o, "node", "");
-	json_int_t rank = json_get_int(o, "rank", -1);
-
-	memset(f, 0, sizeof(*f));
-	if (!commit_is_hex(xxh3) || !*node || strlen(node) > NAME_MAX || rank < -1 ||
-	    rank >= INT_MAX)
-		return false;
-	f->id = (struct inode_id){.dev = cp->id.dev,
-				  .ino = (uint64_t)json_get_int(o, "ino", 0),
-				  .btime_ns = (uint64_t)json_get_int(o, "btime_ns", 0)};
-	f->size = (uint64_t)json_get_int(o, "size", 0);
-	f->mtime_ns = (uint64_t)json_get_int(o, "mtime_ns", 0);
-	f->rank = (int)rank;
-	f->by_handle = json_is_true(json_object_get(o, "by_handle"));
-	memcpy(f->xxh3, xxh3, sizeof(f->xxh3));
-	f->node = strcpy(label, node);
-	return true;
-}
-
-/* True for the line of a tensor, of the file whose line is the last before it. */
-static bool is_of_tensor(const json_t *o)
-{
-	return json_object_get(o, "at");
-}
-
-/* True for a line that only says whose name a file has taken. */
-static bool is_of_overwrite(const json_t *o)
-{
-	return json_object_get(o, "over");
-}
-
-static json_t *line_of_overwrite(const struct overwrite *r)
-{
-	return json_pack("{s:I, s:I, s:[I, I]}", "ino", (json_int_t)r->own.ino, "btime_ns",
-			 (json_int_t)r->own.btime_ns, "over", (json_int_t)r->old.ino,
-			 (json_int_t)r->old.btime_ns);
-}
-
-static void take_overwrite(struct checkpoint *cp, const json_t *o)
-{
-	const json_t *over = json_object_get(o, "over");
-	const struct inode_id own = {.dev = cp->id.dev,
-				     .ino = (uint64_t)json_get_int(o, "ino", 0),
-				     .btime_ns = (uint64_t)json_get_int(o, "btime_ns", 0)};
-	const struct inode_id old = {.dev = cp->id.dev,
-				     .ino = (uint64_t)json_integer_value(json_array_get(over, 0)),
-				     .btime_ns =
-					     (uint64_t)json_integer_value(json_array_get(over, 1))};
-
-	checkpoint_add_overwrite(cp, &own, &old);
-}
-
-static bool parse_tensor(const json_t *o, struct commit_tensor *t, struct commit_tensor_room *room)
-{
-	*t = (struct commit_tensor){.path = "-"}; /* the path of its file */
-	return !commit_tensor_from_json(o, t, room);
-}
-
 typedef int take_fn(struct checkpoint *cp, json_t *o, void *arg);
 
 static int each_in_file(struct checkpoint *cp, uint32_t slot, take_fn *take, void *arg)
@@ -250,8 +178,9 @@ static int copy_line(struct checkpoint *cp, json_t *o, void *to)
 	struct commit_tensor t;
 	char label[NAME_MAX + 1];
 	struct filed f;
-	bool ok = is_of_overwrite(o) ||
-		  (is_of_tensor(o) ? parse_tensor(o, &t, &room) : parse_file(cp, o, &f, label));
+	bool ok = vote_line_is_overwrite(o) ||
+		  (vote_line_is_tensor(o) ? vote_parse_tensor(o, &t, &room)
+					  : vote_parse_file(o, cp->id.dev, &f, label));
 
 	return ok ? write_line(to, json_incref(o)) : -EBADMSG;
 }
@@ -279,7 +208,7 @@ static int take_tensor(const json_t *o, struct telling *t)
 	struct tensor_place place;
 	struct commit_tensor line;
 
-	if (!t->file.node || !parse_tensor(o, &line, &room))
+	if (!t->file.node || !vote_parse_tensor(o, &line, &room))
 		return -EBADMSG;
 	place = shard_place(&line);
 	place.tensor = shard_tensor(&line);
@@ -294,27 +223,25 @@ static int take_line(struct checkpoint *cp, json_t *o, void *telling)
 {
 	struct telling *t = telling;
 
-	if (is_of_tensor(o))
+	if (vote_line_is_tensor(o))
 		return take_tensor(o, t);
 	end_file(cp, t);
-	if (is_of_overwrite(o)) {
-		take_overwrite(cp, o);
+	if (vote_line_is_overwrite(o)) {
+		const struct overwrite r = vote_parse_overwrite(o, cp->id.dev);
+
+		checkpoint_add_overwrite(cp, &r.own, &r.old);
 		return 0;
 	}
-	return parse_file(cp, o, &t->file, t->label) ? 0 : -EBADMSG;
+	return vote_parse_file(o, cp->id.dev, &t->file, t->label) ? 0 : -EBADMSG;
 }
 
 static int write_file(struct checkpoint *cp, struct list_writer *to, const struct filed *f)
 {
-	int err = write_line(to, line_of(cp, f));
+	int err = write_line(to, vote_line_of_file(f, cp->units->node));
 	size_t i;
 
-	for (i = 0; !err && f->tensors && i < f->tensors->nr; i++) {
-		const struct shard s = {.place = f->tensors->list[i]};
-		struct commit_tensor t = shard_line(&s);
-
-		err = write_line(to, commit_tensor_to_json(&t));
-	}
+	for (i = 0; !err && f->tensors && i < f->tensors->nr; i++)
+		err = write_line(to, vote_line_of_tensor(&f->tensors->list[i]));
 	return err;
 }
 
@@ -337,13 +264,13 @@ static int write_overwrites(struct checkpoint *cp, struct list_writer *to)
 	size_t i;
 
 	for (i = 0; !err && i < overwrites.nr; i++)
-		err = write_line(to, line_of_overwrite(&overwrites.list[i]));
+		err = write_line(to, vote_line_of_overwrite(&overwrites.list[i]));
 	overwrites_finish(&overwrites);
 	return err;
 }
 
-int vote_write(struct checkpoint *cp, uint32_t slot, const struct vote_list *lists, unsigned nr,
-	       json_t **own)
+int vote_list_write(struct checkpoint *cp, uint32_t slot, const struct vote_list *lists,
+		    unsigned nr, json_t **own)
 {
 	struct list_writer to = {.cp = cp, .slot = slot, .lines = json_array()};
 	int err = to.lines ? write_lines(cp, &to) : -ENOMEM;
@@ -355,34 +282,11 @@ int vote_write(struct checkpoint *cp, uint32_t slot, const struct vote_list *lis
 		err = each_line(cp, &lists[i], copy_line, &to);
 	err = finish_list(&to, err, own);
 	if (!err)
-		vote_remove(cp, lists, nr);
+		vote_list_remove(cp, lists, nr);
 	return err;
 }
 
-char *vote_compose(unsigned nodes, json_t *list, const struct for_heir *for_heir)
-{
-	json_t *o = json_pack("{s:i, s:O*}", "nodes", (int)nodes, "list", list);
-	char *text = o && (!for_heir || !for_heir_write(for_heir, o)) ? json_dumps(o, JSON_COMPACT)
-								      : NULL;
-
-	json_decref(o);
-	return text;
-}
-
-unsigned vote_parse(const char *payload, json_t **list, const struct rules *rules,
-		    struct for_heir **for_heir)
-{
-	json_t *o = json_loads(payload, JSON_REJECT_DUPLICATES, NULL);
-	json_int_t nodes = json_get_int(o, "nodes", 1);
-
-	*list = json_incref(json_object_get(o, "list"));
-	if (for_heir)
-		*for_heir = for_heir_read(o, rules);
-	json_decref(o);
-	return nodes > 0 && nodes < INT_MAX ? (unsigned)nodes : 1;
-}
-
-int vote_gather(struct checkpoint *cp, const struct vote_list *lists, unsigned nr)
+int vote_list_gather(struct checkpoint *cp, const struct vote_list *lists, unsigned nr)
 {
 	unsigned i;
 	int err = 0;
