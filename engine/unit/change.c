@@ -9,8 +9,8 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/lock.h"
+#include "engine/redo/unit_header.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/publish_dir.h"
 
 /* Pins the committed checkpoint that @cp changes. A descriptor, or -errno. */
 static int pin_changed(struct checkpoint *cp)

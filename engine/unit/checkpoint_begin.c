@@ -18,10 +18,10 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/lock.h"
+#include "engine/redo/unit_header.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint_impl.h"
 #include "engine/unit/journal_removal.h"
-#include "engine/unit/publish_dir.h"
 
 static struct process *maker_of(struct checkpoint *cp)
 {

@@ -20,9 +20,9 @@
 #include "engine/base/fault.h"
 #include "engine/base/lock.h"
 #include "engine/coord/nodes.h"
+#include "engine/redo/unit_header.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/commit_impl.h"
-#include "engine/unit/publish_dir.h"
 
 #define WRITE_BUFFER 65536
 #define COMMIT_MODE  0644

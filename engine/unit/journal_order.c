@@ -11,7 +11,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/content/digest.h"
-#include "engine/unit/publish_dir.h"
+#include "engine/redo/unit_header.h"
 #include "engine/unit/trash.h"
 
 /* A longer file names nothing. */

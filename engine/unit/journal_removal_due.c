@@ -11,8 +11,8 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/lock.h"
 #include "engine/base/wait.h"
+#include "engine/redo/unit_header.h"
 #include "engine/unit/journal_removal_impl.h"
-#include "engine/unit/publish_dir.h"
 
 bool removal_is_for_locked(const struct removal *r, const struct checkpoint *cp)
 {

@@ -42,10 +42,4 @@ int publish_dir_checkpoint(struct checkpoint *cp);
 struct decision;
 int publish_dir_decided(struct checkpoint *cp, const struct decision *d);
 
-/* The header of the committed directory @unit, any descriptor of it. -errno: it cannot be read. */
-int unit_header(struct backing *b, int unit, struct commit_header *h);
-
-/* The same for its generation; "" and -errno on failure. */
-int unit_generation(struct backing *b, int unit, char generation[COMMIT_HEX]);
-
 #endif

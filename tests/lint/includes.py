@@ -3,7 +3,7 @@
 
     client/ckptfs_abi.h <- engine/base <- engine/{format,config,metrics,liveness} <- engine/rule
     <- engine/{gen,backing} <- engine/{cache,coord} <- engine/{content,tensors}
-    <- engine/{flush,views,record} <- engine/unit
+    <- engine/{flush,views,record} <- engine/redo <- engine/unit
     <- engine/{capture,names} <- engine/engine.* <- fs/
     client/{ckptfs_abi,cuda_driver}.h <- client/
 
@@ -33,10 +33,11 @@ RANKS = {
     "engine/views": 6,
     "engine/flush": 6,
     "engine/record": 6,
-    "engine/unit": 7,
-    "engine/capture": 8,
-    "engine/names": 8,
-    "engine": 9,
+    "engine/redo": 7,
+    "engine/unit": 8,
+    "engine/capture": 9,
+    "engine/names": 9,
+    "engine": 10,
 }
 # Of client/, what the rest of it rests on: these do not know that.
 CLIENT_BASE = {"client/ckptfs_abi", "client/cuda_driver"}

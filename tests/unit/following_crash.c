@@ -8,7 +8,7 @@
 #include "tests/unit/mnt.h"
 
 #include "engine/coord/coord.h"
-#include "engine/unit/publish_dir.h"
+#include "engine/redo/unit_header.h"
 #include "engine/unit/recover.h"
 #include "engine/unit/trash.h"
 #include "tests/backing/crash.h"
