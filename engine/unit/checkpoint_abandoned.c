@@ -15,9 +15,9 @@
 #include "engine/base/fault.h"
 #include "engine/base/lock.h"
 #include "engine/base/wait.h"
+#include "engine/redo/trash.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint_impl.h"
-#include "engine/unit/trash.h"
 
 bool checkpoint_is_nothing_locked(const struct checkpoint *cp)
 {

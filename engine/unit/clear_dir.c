@@ -15,9 +15,9 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/lock.h"
 #include "engine/base/log.h"
+#include "engine/redo/trash.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/journal_removal.h"
-#include "engine/unit/trash.h"
 
 /* Releases the lock on our failed checkpoint, so that it may be removed. */
 static void let_go_failed(struct units *us, const char *name)

@@ -19,11 +19,11 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/wait.h"
+#include "engine/redo/trash.h"
 #include "engine/redo/unit_header.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/journal_removal.h"
-#include "engine/unit/trash.h"
 
 #define LINK_NS	 NSEC_PER_SEC
 #define PAUSE_NS (20 * NSEC_PER_MSEC)

@@ -14,7 +14,7 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/journal_held.h"
 #include "engine/unit/journal_removal.h"
-#include "engine/unit/trash.h"
+#include "engine/unit/trash_thread.h"
 
 static bool is_beside_locked(const struct target *t, const struct checkpoint *cp)
 {

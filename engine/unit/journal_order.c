@@ -11,8 +11,8 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/content/digest.h"
+#include "engine/redo/trash.h"
 #include "engine/redo/unit_header.h"
-#include "engine/unit/trash.h"
 
 /* A longer file names nothing. */
 #define POINTER_MAX 4096

@@ -6,7 +6,7 @@
  *
  * Takes the units' lock, and makes no call to the backing with it: meanwhile the removal is busy
  * (BUSY_APPLY). Does not decide when a removal is due (journal_removal_due.c,
- * journal_removal_judge.c), and removes no bytes (trash.c).
+ * journal_removal_judge.c), and removes no bytes (trash_thread.c).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,8 +16,9 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/lock.h"
 #include "engine/base/log.h"
+#include "engine/redo/trash.h"
 #include "engine/unit/journal_removal_impl.h"
-#include "engine/unit/trash.h"
+#include "engine/unit/trash_thread.h"
 
 static bool is_it(void *removal, int pin, const struct statx *stx)
 {

@@ -22,7 +22,7 @@
 #include "engine/record/decision.h"
 #include "engine/redo/unit_header.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/trash.h"
+#include "engine/unit/trash_thread.h"
 
 /*
  * Each step but the last happens once, and again for each node that interferes. If this is too

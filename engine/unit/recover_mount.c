@@ -22,7 +22,7 @@
 #include "engine/unit/claim.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/recover.h"
-#include "engine/unit/trash.h"
+#include "engine/unit/trash_thread.h"
 
 /* Must be below 30 s, for which `ckptfs mount` waits for the daemon. */
 #define RECOVER_NS (10 * NSEC_PER_SEC)

@@ -15,7 +15,7 @@
 #include "engine/content/digest.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/journal_removal.h"
-#include "engine/unit/trash.h"
+#include "engine/unit/trash_thread.h"
 #include "engine/unit/wreck.h"
 
 #define AWAITED_NS (3 * NSEC_PER_SEC)

@@ -21,7 +21,7 @@
 #include "engine/unit/journal_held.h"
 #include "engine/unit/journal_removal.h"
 #include "engine/unit/live.h"
-#include "engine/unit/trash.h"
+#include "engine/unit/trash_thread.h"
 
 #define POLL_NS (50 * NSEC_PER_MSEC)
 

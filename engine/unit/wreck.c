@@ -12,8 +12,8 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/log.h"
 #include "engine/base/wait.h"
+#include "engine/redo/trash.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/trash.h"
 
 #define SWEEP_LEAST 64
 

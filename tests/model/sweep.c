@@ -10,7 +10,7 @@
 #include "engine/backing/dirwalk.h"
 #include "engine/format/commit.h"
 #include "engine/format/names.h"
-#include "engine/unit/trash.h"
+#include "engine/redo/trash.h"
 #include "tests/backing/peek.h"
 #include "tests/model/model.h"
 

@@ -10,7 +10,6 @@
 #include "tests/unit/mnt.h"
 
 #include "engine/format/names.h"
-#include "engine/unit/trash.h"
 #include "tests/backing/crash.h"
 #include "tests/backing/faults.h"
 

@@ -9,7 +9,6 @@
 
 #include "engine/coord/coord.h"
 #include "engine/unit/recover.h"
-#include "engine/unit/trash.h"
 #include "tests/backing/crash.h"
 
 #define BYTES	5001

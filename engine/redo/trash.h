@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Trash: PARENT/.ckptfs-trash-<id>, a file or directory tree that awaits removal, hidden in the
- * mount. The trash thread removes it, since that may take long. After a crash fsck does.
+ * mount. A thread of its own removes it, since that may take long. After a crash fsck does.
  */
-#ifndef ENGINE_UNIT_TRASH_H
-#define ENGINE_UNIT_TRASH_H
+#ifndef ENGINE_REDO_TRASH_H
+#define ENGINE_REDO_TRASH_H
 
-#include "engine/unit/unit.h"
+#include <stdbool.h>
 
-/* Queues the trash of @id (32 hex digits) in @dir for removal, as @owner. */
-void trash_empty_later(struct units *us, const struct caller *owner, int dir, const char *id);
+#include "engine/backing/backing.h"
+#include "engine/content/content.h"
+#include "engine/format/names.h"
 
 /*
  * Removes @name in @dir with everything below, with the rights of @b, also after an error. Does not
@@ -26,11 +27,5 @@ int trash_remove(struct backing *b, struct contents *cached, int dir, const char
 int trash_put(struct backing *b, const struct caller *owner, int dir, const char *name,
 	      bool (*is_it)(void *arg, int pin, const struct statx *stx), void *arg,
 	      char id[STAGING_MAX]);
-
-/* Drops the lock meanwhile. */
-void trash_empty_locked(struct units *us);
-
-/* The trash thread, which also makes room (room.h) and repeats recovery (recover_mount.c). */
-void *trash_main(void *units);
 
 #endif
