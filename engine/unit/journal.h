@@ -12,7 +12,7 @@
  * An operation ends in one of these ways:
  *
  * - The committer that commits the checkpoint takes what waits for that (journal_following.h). It
- *   goes into the decision record (journal_order.h), so that the next mount redoes it after a
+ *   goes into the decision record (decision.h), so that the next mount redoes it after a
  *   crash: first the pointers, then the removals, which spare what a pointer names.
  * - What comes too late for a record, and what waits for the save of a single file, is judged from
  *   time to time. engine/gen/fate.h decides whether it is applied, waits on or is dropped. The

@@ -10,6 +10,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/lock.h"
+#include "engine/redo/order.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/journal_held.h"

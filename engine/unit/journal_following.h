@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What follows a commit that this mount makes: pointers that wait for the commit, and removals that
- * become due. Both go into the decision record (journal_order.h). The committer thread applies them
+ * become due. Both go into the decision record (decision.h). The committer thread applies them
  * in that order, before the record goes. What comes too late for the record is applied as well
  * (journal.h), but a crash loses it.
  *
@@ -11,9 +11,9 @@
 #ifndef ENGINE_UNIT_JOURNAL_FOLLOWING_H
 #define ENGINE_UNIT_JOURNAL_FOLLOWING_H
 
+#include "engine/record/decision.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/journal.h"
-#include "engine/unit/journal_order.h"
 
 struct following {
 	/* referenced; a written one is TAKEN or NAMING, a held one busy with BUSY_APPLY */

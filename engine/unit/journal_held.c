@@ -12,9 +12,9 @@
 #include "engine/base/clock.h"
 #include "engine/base/wait.h"
 #include "engine/flush/flush.h"
+#include "engine/redo/order.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/journal_order.h"
 #include "engine/unit/journal_written.h"
 
 #define AGAIN_NS (200 * NSEC_PER_MSEC)

@@ -21,8 +21,8 @@
 #define ENGINE_UNIT_JOURNAL_REMOVAL_H
 
 #include "engine/base/json.h"
+#include "engine/record/decision.h"
 #include "engine/unit/checkpoint.h"
-#include "engine/unit/journal_order.h"
 
 /* A committed checkpoint on the backing: @name in @dir. */
 struct unit_place {

@@ -11,6 +11,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/lock.h"
 #include "engine/base/wait.h"
+#include "engine/redo/order.h"
 #include "engine/redo/unit_header.h"
 #include "engine/unit/journal_removal_impl.h"
 

@@ -13,6 +13,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/lock.h"
+#include "engine/redo/order.h"
 #include "engine/unit/drain.h"
 #include "engine/unit/journal.h"
 #include "engine/unit/journal_removal_impl.h"

@@ -17,7 +17,7 @@
 #include "engine/record/decision.h"
 #include "engine/record/namechain.h"
 #include "engine/record/open_record.h"
-#include "engine/unit/journal_order.h"
+#include "engine/redo/order.h"
 #include "engine/unit/publish_dir.h"
 
 #define PAUSE_NS (NSEC_PER_SEC / 20)

@@ -10,8 +10,8 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/format/names.h"
+#include "engine/redo/order.h"
 #include "engine/redo/trash.h"
-#include "engine/unit/journal_order.h"
 
 #define NEW	"0123456789abcdef0123456789abcdef"
 #define OLD	"00000000000000000000000000000001"

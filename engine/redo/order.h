@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What follows the commit of a checkpoint (O6 and O7 of commit.c), as its decision lists it:
- * pointers get their names, then the removals of its job leave. Any daemon that finds the record
- * does that, any number of times, perhaps beside others:
+ * What follows the commit of a checkpoint (O6 and O7 of engine/unit/commit.c), as its decision
+ * lists it: pointers get their names, then the removals of its job leave. Any daemon that finds the
+ * record does that, any number of times, perhaps beside others:
  *
  * - A new pointer, a file or a symbolic link, lies durable beside the checkpoint under a staging
  *   name, which is used once. One rename, by the first daemon, gives it its own name; unless that
@@ -10,8 +10,8 @@
  * - A removed checkpoint is known by its name and by the generation in its commit file. One rename
  *   moves it to trash, unless a pointer names it.
  */
-#ifndef ENGINE_UNIT_JOURNAL_ORDER_H
-#define ENGINE_UNIT_JOURNAL_ORDER_H
+#ifndef ENGINE_REDO_ORDER_H
+#define ENGINE_REDO_ORDER_H
 
 #include "engine/backing/backing.h"
 #include "engine/record/decision.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/unit/journal_order.h"
+#include "engine/redo/order.h"
 
 #include <errno.h>
 #include <fcntl.h>
