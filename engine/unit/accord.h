@@ -7,7 +7,7 @@
  * - The node that first makes the checkpoint's name is the root, which sees the end from what all
  *   nodes report, and commits. A node that finds the name joins before the first of its processes
  *   sees it there. If the root is lost after its vote, another node commits, the heir.
- * - A node votes with a list of its durable files, merged with the lists of its children (vote_list.h).
+ * - A node votes with a list of its durable files, and of those of its children (vote_list.h).
  *   The root makes the commit file of these lists.
  * - A failure on one node fails the checkpoint on all: the decision record has the reason.
  *

@@ -27,7 +27,7 @@
 #include "engine/unit/claim.h"
 #include "engine/unit/journal.h"
 #include "engine/unit/journal_removal.h"
-#include "engine/unit/publish_dir.h"
+#include "engine/unit/publish_checkpoint.h"
 #include "engine/unit/vote_list.h"
 #include "engine/unit/wreck.h"
 
@@ -249,7 +249,7 @@ static int publish_for(struct checkpoint *cp, const char *decision)
 	int err = d ? decision_parse(decision, strlen(decision), d) : -ENOMEM;
 
 	if (!err)
-		err = publish_dir_decided(cp, d);
+		err = publish_decided(cp, d);
 	free(d);
 	return err;
 }

@@ -25,10 +25,10 @@
 #include "engine/base/lock.h"
 #include "engine/base/log.h"
 #include "engine/coord/nodes.h"
+#include "engine/redo/publish_dir.h"
 #include "engine/unit/accord_impl.h"
 #include "engine/unit/commit_impl.h"
 #include "engine/unit/decide.h"
-#include "engine/unit/publish_dir.h"
 #include "engine/unit/recover.h"
 
 /* --- the root --- */

@@ -5,7 +5,7 @@
  *
  * Takes the units' lock, and makes no call to the backing with it: meanwhile the checkpoint is busy
  * (BUSY_HELD), so that no other thread changes or ends it. This file gives no committed one its
- * name (publish_dir.c).
+ * name (publish_checkpoint.c).
  */
 #include <errno.h>
 #include <fcntl.h>

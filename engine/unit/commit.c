@@ -35,7 +35,7 @@
 #include "engine/unit/journal_following.h"
 #include "engine/unit/journal_removal.h"
 #include "engine/unit/missing.h"
-#include "engine/unit/publish_dir.h"
+#include "engine/unit/publish_checkpoint.h"
 #include "engine/unit/wreck.h"
 
 #define FIRST_PAUSE_NS (10 * NSEC_PER_MSEC)
@@ -108,14 +108,14 @@ static int decide(struct checkpoint *cp, const char **step)
 		if (cp->following)
 			cp->following->recorded = true;
 		if (FAULT(PUBLISHED_FIRST))
-			publish_dir_checkpoint(cp);
+			publish_checkpoint(cp);
 		err = decision_record(cp, cp->unit, cp->following ? &cp->following->order : NULL);
 		cp->recorded = !err;
 	}
 	if (!err) {
 		*step = "giving it its name";
 		accord_tidy(cp);
-		err = publish_dir_checkpoint(cp);
+		err = publish_checkpoint(cp);
 	}
 	if (!err)
 		following_point(cp);

@@ -18,7 +18,7 @@
 #include "engine/record/namechain.h"
 #include "engine/record/open_record.h"
 #include "engine/redo/order.h"
-#include "engine/unit/publish_dir.h"
+#include "engine/redo/publish_dir.h"
 
 #define PAUSE_NS (NSEC_PER_SEC / 20)
 

@@ -9,9 +9,10 @@
 #include <pthread.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/format/commit.h"
 #include "engine/format/names.h"
+#include "engine/redo/publish_dir.h"
 #include "engine/redo/trash.h"
-#include "engine/unit/publish_dir.h"
 
 #define NEW	"0123456789abcdef0123456789abcdef"
 #define OLD	"00000000000000000000000000000001"

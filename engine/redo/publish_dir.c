@@ -7,7 +7,7 @@
  * exchange undoes the first, and the next look shows that. If the new directory was moved to trash,
  * it comes back. A node empties trash only after it has seen that trash is not the new directory.
  */
-#include "engine/unit/publish_dir.h"
+#include "engine/redo/publish_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,14 +15,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/backing/dirwalk.h"
+#include "engine/backing/inode.h"
 #include "engine/base/cleanup.h"
-#include "engine/base/clock.h"
 #include "engine/base/fault.h"
-#include "engine/base/lock.h"
-#include "engine/record/decision.h"
+#include "engine/format/names.h"
 #include "engine/redo/unit_header.h"
-#include "engine/unit/internal.h"
-#include "engine/unit/trash_thread.h"
 
 /*
  * Each step but the last happens once, and again for each node that interferes. If this is too
@@ -244,54 +242,4 @@ int publish_dir_place(const struct placement *p, bool *trashed)
 	if (!err && !look(p, trash, &old))
 		*trashed = old.what != NOTHING && old.what != OURS;
 	return err;
-}
-
-/* True if this mount has published that inode since @checkpoint was begun. */
-static bool is_ours(void *checkpoint, const struct statx *stx)
-{
-	struct units *us = ((struct checkpoint *)checkpoint)->units;
-	struct inode_id id = inode_id_of(stx);
-	const struct ended *e;
-	LOCK_SCOPE(&us->lock);
-
-	e = history_find_inode(&us->history, &id);
-	return e && e->state == GENERATION_COMMITTED;
-}
-
-static int place(struct checkpoint *cp, struct placement p)
-{
-	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
-	bool trashed;
-	int err;
-
-	p.backing = &b;
-	p.owner = &cp->owner;
-	p.dir = cp->target.dir;
-	p.staging = cp->staging;
-	p.name = cp->target.name;
-	p.is_ours = is_ours;
-	p.arg = cp;
-	err = publish_dir_place(&p, &trashed);
-	if (!err && trashed)
-		trash_empty_later(cp->units, &cp->owner, cp->target.dir, staging_id(cp->staging));
-	return err;
-}
-
-int publish_dir_checkpoint(struct checkpoint *cp)
-{
-	return place(cp, (struct placement){.ordinary = cp->ordinary,
-					    .replaces = cp->replaces,
-					    .generation = cp->replaced_generation,
-					    .ino = cp->replaced.ino,
-					    .btime_ns = cp->replaced.btime_ns});
-}
-
-int publish_dir_decided(struct checkpoint *cp, const struct decision *d)
-{
-	return place(cp, (struct placement){.ordinary = d->ordinary,
-					    .replaces = d->replaces,
-					    .generation = d->generation,
-					    .ino = d->ino,
-					    .btime_ns = d->btime_ns,
-					    .owned = true});
 }

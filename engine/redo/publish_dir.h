@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* (O5) Gives a committed directory its name: readers see all of what had it before, or none. */
-#ifndef ENGINE_UNIT_PUBLISH_DIR_H
-#define ENGINE_UNIT_PUBLISH_DIR_H
+#ifndef ENGINE_REDO_PUBLISH_DIR_H
+#define ENGINE_REDO_PUBLISH_DIR_H
 
-#include "engine/unit/checkpoint.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/backing/backing.h"
 
 struct placement {
 	struct backing *backing;
@@ -34,12 +37,5 @@ int publish_dir_place(const struct placement *p, bool *trashed);
 
 /* Removes from the staging directory @fd the files by which nodes agreed on its commit. */
 void publish_dir_tidy(struct backing *b, int fd);
-
-/* As publish_dir_place, for @cp. */
-int publish_dir_checkpoint(struct checkpoint *cp);
-
-/* The same, as another node has decided in @d. */
-struct decision;
-int publish_dir_decided(struct checkpoint *cp, const struct decision *d);
 
 #endif
