@@ -36,6 +36,7 @@
 #include "engine/metrics/failures.h"
 #include "engine/metrics/metrics.h"
 #include "engine/names/names.h"
+#include "engine/redo/recover.h"
 #include "engine/rule/reserved_names.h"
 #include "engine/rule/rule.h"
 #include "engine/unit/accord.h"
@@ -44,7 +45,6 @@
 #include "engine/unit/committed.h"
 #include "engine/unit/drain.h"
 #include "engine/unit/journal_removal.h"
-#include "engine/unit/recover.h"
 #include "engine/unit/room.h"
 #include "engine/unit/unit.h"
 

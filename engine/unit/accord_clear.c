@@ -2,7 +2,7 @@
 /*
  * Removes the records of a generation that is over, and of its name. The root does so, and the node
  * that recorded the decision, since the root may be dead. That node also clears up for the dead
- * root whose name it took. What a crash has left goes at the next mount (recover.c, claim_recover).
+ * root whose name it took. What a crash has left goes at the next mount (recover_mount.c).
  *
  * When, and why no node needs the records then:
  *

@@ -26,10 +26,10 @@
 #include "engine/base/log.h"
 #include "engine/coord/nodes.h"
 #include "engine/redo/publish_dir.h"
+#include "engine/redo/recover.h"
 #include "engine/unit/accord_impl.h"
 #include "engine/unit/commit_impl.h"
 #include "engine/unit/decide.h"
-#include "engine/unit/recover.h"
 
 /* --- the root --- */
 

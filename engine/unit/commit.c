@@ -6,7 +6,7 @@
  *   O1  its files are durable and digested (publish.c; others here, commit_list.c)
  *   O2  its directories are synced, and the one that it is in
  *   O3  the commit file is written and synced, in staging
- *   O4  the decision is recorded, write-once; a crash after this is redone by recover.c
+ *   O4  the decision is recorded, write-once; a crash after this is redone by engine/redo/recover.c
  *   O5  the staging directory gets its name, the parent is synced
  *   O6  pointers that wait for it get their names (journal_following.h)
  *   O7  what was removed leaves; then the record goes

@@ -18,10 +18,10 @@
 #include "engine/base/lock.h"
 #include "engine/base/log.h"
 #include "engine/coord/nodes.h"
+#include "engine/redo/recover.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/claim.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/recover.h"
 #include "engine/unit/trash_thread.h"
 
 /* Must be below 30 s, for which `ckptfs mount` waits for the daemon. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finishes, for `ckptfs fsck`, what was decided before a crash: names of committed checkpoints, and
- * what follows their commits (engine/unit/recover.h). Runs before the walk, which would take
+ * what follows their commits (engine/redo/recover.h). Runs before the walk, which would take
  * decided work for unfinished.
  */
 #include <errno.h>

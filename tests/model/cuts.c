@@ -2,8 +2,8 @@
 #include "tests/model/cuts.h"
 
 #include "engine/coord/coord.h"
+#include "engine/redo/recover.h"
 #include "engine/redo/trash.h"
-#include "engine/unit/recover.h"
 #include "tests/backing/crash.h"
 #include "tests/model/look.h"
 #include "tests/model/point.h"

@@ -9,9 +9,9 @@
 #include "tests/unit/mnt.h"
 
 #include "engine/coord/coord.h"
+#include "engine/redo/recover.h"
 #include "engine/redo/trash.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/recover.h"
 #include "tests/backing/crash.h"
 
 #define UNIT	"run/step-1"

@@ -8,9 +8,9 @@
 #include "tests/unit/mnt.h"
 
 #include "engine/coord/coord.h"
+#include "engine/redo/recover.h"
 #include "engine/redo/trash.h"
 #include "engine/redo/unit_header.h"
-#include "engine/unit/recover.h"
 #include "tests/backing/crash.h"
 #include "tests/backing/faults.h"
 

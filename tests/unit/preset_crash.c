@@ -8,7 +8,7 @@
 #include "tests/unit/mnt.h"
 
 #include "engine/coord/coord.h"
-#include "engine/unit/recover.h"
+#include "engine/redo/recover.h"
 #include "tests/backing/crash.h"
 
 #define BYTES	5001

@@ -6,10 +6,15 @@
  * Assumes that other nodes may do the same at once. Takes no lock; functions of struct recovery are
  * called without one.
  */
-#ifndef ENGINE_UNIT_RECOVER_H
-#define ENGINE_UNIT_RECOVER_H
+#ifndef ENGINE_REDO_RECOVER_H
+#define ENGINE_REDO_RECOVER_H
 
-#include "engine/unit/unit.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/backing/backing.h"
+#include "engine/coord/coord.h"
+#include "engine/rule/rule.h"
 
 struct recovery {
 	struct backing *backing;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/unit/recover.h"
+#include "engine/redo/recover.h"
 
 #include <errno.h>
 #include <fcntl.h>
