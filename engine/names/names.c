@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/format/names.h"
 #include "engine/rule/reserved_names.h"
 #include "engine/unit/seen.h"
 
