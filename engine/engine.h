@@ -39,12 +39,12 @@
 #include "engine/redo/recover.h"
 #include "engine/rule/reserved_names.h"
 #include "engine/rule/rule.h"
-#include "engine/unit/accord.h"
 #include "engine/unit/change.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/committed.h"
 #include "engine/unit/drain.h"
 #include "engine/unit/journal_removal.h"
+#include "engine/unit/other_nodes.h"
 #include "engine/unit/room.h"
 #include "engine/unit/unit.h"
 

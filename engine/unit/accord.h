@@ -14,6 +14,7 @@
  * One thread drives all of a mount. Only a checkpoint of a job whose ranks may be on other nodes
  * has an accord; for others this module does nothing. The units' lock guards an accord. The module
  * does not judge what ends a checkpoint (gen/verdict.h), and writes no commit file (commit_file.c).
+ * other_nodes.h has what other rooms ask.
  */
 #ifndef ENGINE_UNIT_ACCORD_H
 #define ENGINE_UNIT_ACCORD_H
@@ -22,18 +23,10 @@
 
 #include "engine/record/for_heir.h"
 #include "engine/unit/checkpoint.h"
+#include "engine/unit/other_nodes.h"
 
 struct accord;
 struct agreement;
-
-/* True if other nodes could save what this mount sees. */
-bool accord_has_others(const struct units *us);
-
-/* True if another node has been seen. The answer may be wrong for a moment after a node mounts. */
-bool accord_may_meet_others(const struct units *us);
-
-/* True if a process on another node may write to what @p begins. */
-bool accord_is_for(const struct units *us, const struct process *p);
 
 /*
  * Before @cp, which @p has just made, is shown. 0: @cp has its name on all nodes, and this node is
@@ -41,25 +34,6 @@ bool accord_is_for(const struct units *us, const struct process *p);
  * -EBUSY: a checkpoint of another job has the name; failures.json says so. -errno.
  */
 int accord_begin(struct checkpoint *cp);
-
-/*
- * If another node saves a checkpoint as @at for the job of @c, this node joins it and shows it: 0,
- * *@out is referenced. 0 and NULL: there is none, or it is decided by now. -EAGAIN: not known yet,
- * only if @patient is false. -EINTR, -errno.
- *
- * A caller waits for the decision if the end was seen, and for commit_timeout_s if the records
- * cannot be read. With @patient false it waits for a moment only. @asks: the process of @c, which
- * may have ended since; NULL: it has not ended.
- */
-int accord_find(struct units *us, const struct caller *c, struct process *asks,
-		const struct place *at, bool patient, struct checkpoint **out);
-
-/*
- * Lock not held. @owner's handle, as backing_owner, for what the job of @p saves: a shared one if
- * that job runs on several nodes. @p NULL: the job may.
- */
-struct backing accord_backing(const struct units *us, const struct process *p,
-			      const struct caller *owner);
 
 /* --- lock held; without an accord a function has no effect --- */
 
@@ -119,14 +93,6 @@ bool accord_is_cut(const struct checkpoint *cp);
 bool accord_awaits_verdict(const struct checkpoint *cp);
 
 /*
- * Lock not held. A process of @c of the job of @cp, which does not write to @cp, waits while a
- * writer has died and the verdict is not known, or has exited and it is not known how: at most
- * commit_timeout_s. Else a new start of the job would open a directory that is about to disappear.
- * 0, -ENOMEM or -EINTR.
- */
-int accord_await_verdict(struct checkpoint *cp, const struct caller *c);
-
-/*
  * Lock not held. Reads the decision record before a process that was started after @cp was begun
  * changes @cp. This node's view may be stale, and a newer incarnation must not write into a decided
  * checkpoint. 0, also if the record cannot be read; or -EINTR.
@@ -160,32 +126,6 @@ const json_t *accord_open_below(const struct checkpoint *cp, unsigned k);
 unsigned accord_nodes(const struct checkpoint *cp);
 
 /* --- lock not held --- */
-
-/*
- * True if other nodes can write to @cp. The root hears of another node's first write a moment
- * later.
- */
-bool accord_may_have_company(const struct checkpoint *cp);
-
-/* True if only another node has written the file of inode @id in @cp, as far as this node knows. */
-bool accord_is_elsewhere(struct checkpoint *cp, const struct inode_id *id);
-
-/*
- * Waits until such a file is whole: its node has closed it and written it back. So a reader
- * never gets a part of what was closed. @rel: its path in @cp; @fd: some descriptor of it.
- * 0, -EINTR, -errno. -ETIMEDOUT: nothing more of the file has come for commit_timeout_s;
- * failures.json says so.
- */
-int accord_await_file(struct checkpoint *cp, const struct inode_id *id, const char *rel, int fd);
-
-/*
- * Before a lookup of @name in @dir (a descriptor), a directory of @cp: the name then leads to what
- * other nodes have made of it. As backing_refresh_name.
- */
-int accord_follow_name(struct checkpoint *cp, int dir, const char *name);
-
-/* A process closes the file: from here on other nodes see its size. */
-void accord_show_size(struct generation *g);
 
 /* Merges the lists of other nodes into what is known of the files of @cp. Repeated: no effect. */
 int accord_gather(struct checkpoint *cp, struct error *e);
@@ -258,29 +198,6 @@ int accord_make_ordinary(struct checkpoint *cp);
  * it. 0 or -errno.
  */
 int accord_renamed(struct checkpoint *cp, const struct inode_id *dir, const char *name);
-
-/*
- * The name that the staging directory is to get, as the directory itself says; @fd: some descriptor
- * of it. The name is a hint: only accord_find tells whether a checkpoint has that name. 0;
- * -EBADMSG: no name; -errno.
- */
-int accord_staged_name(struct backing *b, int fd, char name[NAME_MAX + 1]);
-
-/* True if the staging directory of @cp, which this node shows as @name, says another name: @now. */
-bool accord_was_renamed(struct checkpoint *cp, const char *name, char now[NAME_MAX + 1]);
-
-/*
- * Waits a few seconds until this node no longer shows what other nodes have removed: as @name in
- * @dir; with NULL, anything in @dir. 0 or -EINTR.
- */
-int accord_await_removed(struct units *us, const struct inode_id *dir, const char *name);
-
-/*
- * Before a lookup in @cp: if another node has made @cp an ordinary directory, waits until this node
- * has, too. 0. 1: none has, but one may in the next moment; or one has, and this node's client of
- * the backing is stale, which @sure rules out. -errno.
- */
-int accord_await_name(struct checkpoint *cp, bool sure);
 
 /*
  * Before @cp, at @path, becomes an ordinary directory: the rule that claims it by a file which
