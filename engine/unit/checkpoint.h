@@ -45,7 +45,7 @@
  * (BUSY_HELD): a change waits, an error is kept, and no end is seen.
  *
  * A change to a committed checkpoint is another one, which inherits what is not changed, and
- * replaces it; change.h tells what ends that one.
+ * replaces it; change.c tells what ends that one.
  *
  * Guarded by the units' lock.
  */
@@ -176,6 +176,13 @@ int checkpoint_join(struct checkpoint *cp, struct process *p);
 void checkpoint_copied_by(struct checkpoint *cp, const struct process *p);
 
 /*
+ * @p writes the file @rel of @cp from nothing. Call this between enter and leave, while the file
+ * counts as open, or is. No effect if @cp changes no committed checkpoint. 0, or -errno: the kind
+ * is unknown. change.c defines it.
+ */
+int change_from_nothing(struct checkpoint *cp, struct process *p, const char *rel);
+
+/*
  * Decides what @cp is, before @p makes the first file in it, at @rel. If the file shows it to be a
  * unit, the job of @p has it. Between enter and leave. 0: its rule is known, or it stays
  * provisional. -EEXIST: it is an ordinary directory, which now has its name on the backing. Else
@@ -268,6 +275,25 @@ int checkpoint_ask(struct checkpoint *cp);
 
 /* What is missing for its end to be seen, for people. */
 void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size);
+
+/* --- what was committed just now, for one thread that reads it: committed.c --- */
+
+struct committed {
+	struct list link;
+	int fd;		     /* of its directory */
+	struct caller owner; /* whose files they are */
+	char *path;	     /* relative to the backing, when it was committed */
+};
+
+/*
+ * Waits for the next one. The caller releases it with committed_free. -ECANCELED: committed_stop
+ * was called, or the units have ended; then none comes any more.
+ */
+int committed_take(struct units *us, struct committed **out);
+void committed_free(struct committed *c); /* accepts NULL */
+
+/* Ends all calls of committed_take. The units outlive the thread that makes them. */
+void committed_stop(struct units *us);
 
 /* --- for engine/unit --- */
 

@@ -61,7 +61,7 @@ struct checkpoint {
 	/* const: without any files it becomes ordinary, even as its job's last */
 	bool may_be_ordinary;
 	bool ordinary;	      /* set by its committer: it becomes ordinary */
-	bool anew;	      /* a change that saves all of it once more (change.h) */
+	bool anew;	      /* a change that saves all of it once more (change.c) */
 	bool removing;	      /* the last operation on a name in it, here, was a removal */
 	unsigned nr_changing; /* number of calls that change it right now */
 	struct list events, participants;

@@ -29,7 +29,6 @@
 #include "engine/flush/flush.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/commit_impl.h"
-#include "engine/unit/committed.h"
 #include "engine/unit/decide.h"
 #include "engine/unit/journal.h"
 #include "engine/unit/journal_following.h"

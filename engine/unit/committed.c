@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/unit/committed.h"
-
+/*
+ * The directory checkpoints that this node has committed just now, for a thread that reads them
+ * afterwards. Nothing waits for that thread: of more than COMMITTED_MAX that wait for it, the
+ * oldest is left out.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +11,8 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/unit/internal.h"
+
+#define COMMITTED_MAX 64
 
 void committed_free(struct committed *c)
 {

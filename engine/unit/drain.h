@@ -9,44 +9,7 @@
 #ifndef ENGINE_UNIT_DRAIN_H
 #define ENGINE_UNIT_DRAIN_H
 
-#include <jansson.h>
-
 #include "engine/unit/unit.h"
-
-struct drain {
-	const char *job; /* the job to wait for (job_is); NULL: all jobs */
-	uid_t uid;	 /* the user that asks ... */
-	bool all_users;	 /* ... and may ask for other users, too */
-	/*
-	 * 0: wait only for saves whose end was seen. Else (monotonic): also wait for the end of
-	 * saves begun until then. So a job that goes on saving does not keep the drain waiting
-	 * forever.
-	 */
-	uint64_t since_ns;
-	struct list link; /* units->drains; private */
-};
-
-/* Waits for everything that is closed. 0, -ETIMEDOUT at the deadline, -EINTR. */
-int units_drain(struct units *us, uint64_t deadline_ns);
-
-/* As units_drain, for what @d covers. */
-int units_drain_of(struct units *us, struct drain *d, uint64_t deadline_ns);
-
-#define DRAIN_NAMED_MAX 100
-
-/*
- * The progress of @d, which has since_ns set:
- * 	{"nr_left": N, "left": [what units_describe returns for each, DRAIN_NAMED_MAX at most],
- * 	 "bytes": of those, "dirty_bytes": of those, "committed": N,
- * 	 "failed": [the same for each that has failed]}
- * committed and failed count since since_ns. With a job, failed also has older failures, unless
- * a later commit stands beside them, the job asked for them, or another job replaced them.
- */
-json_t *units_drain_to_json(struct units *us, const struct drain *d);
-
-/* --- for engine/unit --- */
-
-struct process;
 
 /* True if @d, or any drain that waits, covers what @p of @uid saves. */
 bool drain_covers_locked(const struct drain *d, const struct process *p, uid_t uid);

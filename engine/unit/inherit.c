@@ -6,7 +6,7 @@
  * copy of it.
  *
  * Takes the units' lock, and makes no call to the backing with it. BUSY_INHERIT lets one thread at
- * a time inherit, BUSY_UNSHARE one copy a file. change.h says when such a checkpoint ends.
+ * a time inherit, BUSY_UNSHARE one copy a file. change.c says when such a checkpoint ends.
  */
 #include <errno.h>
 #include <fcntl.h>

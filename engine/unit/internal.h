@@ -111,7 +111,7 @@ struct units {
 		struct list list;
 		unsigned nr;
 		struct waitq added;
-	} committed;		    /* committed.h */
+	} committed;		    /* committed.c */
 	struct list drains;	    /* drains that wait right now: drain.h */
 	bool no_more_calls;	    /* unmounted */
 	atomic_uint nr_checkpoints; /* in `checkpoints` and `wrecks` */
@@ -202,6 +202,12 @@ bool checkpoint_holds_locked(void *checkpoint, const struct evidence *ev);
 bool checkpoint_has_file_of_locked(struct checkpoint *cp, const struct evidence *ev, int rank);
 int checkpoint_world_locked(struct checkpoint *cp);
 void units_wait_for_commits_locked(struct units *us);
+
+/* Lock not held. @cp, at @path, is committed. No effect before the first committed_take. */
+void committed_add(struct checkpoint *cp, const char *path);
+
+/* Releases what no thread has taken. */
+void committed_finish(struct units *us);
 
 /* For jobs_create. */
 void checkpoints_process_ended(void *units, const struct process *p, struct writer_end end);

@@ -152,7 +152,7 @@ static ssize_t read_file(void *file, void *buf, size_t len, uint64_t off)
 }
 
 /* What the commit file of a checkpoint says. */
-struct committed {
+struct commit_said {
 	const struct rules *rules;
 	struct commit_header header;
 	const struct rule *rule; /* NULL: no current rule claims it */
@@ -168,7 +168,7 @@ static bool nothing_beside(void *arg, const char *name)
 /* For each entry, until one tells the rule. */
 static int find_rule(void *committed, const struct commit_entry *e)
 {
-	struct committed *c = committed;
+	struct commit_said *c = committed;
 
 	c->rule = rules_claim(c->rules, c->header.unit, e->path, nothing_beside, NULL);
 	return c->rule != NULL;
@@ -176,7 +176,7 @@ static int find_rule(void *committed, const struct commit_entry *e)
 
 /* Reads the commit file of the checkpoint @name. 0 or -errno. */
 static int read_committed(struct units *us, struct backing *b, int dir, const char *name,
-			  struct committed *c)
+			  struct commit_said *c)
 {
 	__cleanup_fd int unit = backing_pin(b, dir, name);
 	__cleanup_fd int pin = unit < 0 ? unit : backing_pin(b, unit, COMMIT_FILE);
@@ -186,7 +186,7 @@ static int read_committed(struct units *us, struct backing *b, int dir, const ch
 	struct error e;
 	int err;
 
-	*c = (struct committed){.rules = us->rules};
+	*c = (struct commit_said){.rules = us->rules};
 	err = fd < 0 ? fd : commit_read_header(&src, COMMIT_FILE, &c->header, &e);
 	if (!err)
 		err = commit_read(&src, COMMIT_FILE, NULL, find_rule, c, &e);
@@ -204,9 +204,9 @@ static bool is_uncommitted(int err)
  * rule does not count: another job may have saved it.
  */
 static bool is_newer_directory(struct units *us, struct backing *b, int dir, const char *name,
-			       const struct committed *mine)
+			       const struct commit_said *mine)
 {
-	__cleanup_free struct committed *c = malloc(sizeof(*c));
+	__cleanup_free struct commit_said *c = malloc(sizeof(*c));
 
 	return c && !read_committed(us, b, dir, name, c) &&
 	       c->header.sequence > mine->header.sequence && (!mine->rule || c->rule == mine->rule);
@@ -246,7 +246,7 @@ static bool is_newer_file(struct units *us, struct backing *b, const struct unit
 bool unit_has_newer(struct units *us, const struct caller *owner, const struct unit_place *u)
 {
 	struct backing b = backing_for(us->contents->backing, owner);
-	__cleanup_free struct committed *mine = calloc(1, sizeof(*mine));
+	__cleanup_free struct commit_said *mine = calloc(1, sizeof(*mine));
 	uint64_t written = u->file ? written_at(&b, u->dir, u->name) : 0;
 	const unsigned char type = u->file ? DT_REG : DT_DIR;
 	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;

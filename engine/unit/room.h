@@ -37,34 +37,12 @@ struct room {
 	bool wrecks;		/* there may be unwanted wrecks: wreck.h */
 };
 
-/* True if @err says that room is short. */
-bool room_is_short(int err);
-
 /*
  * A write to @g, or the commit of @cp, found no room, again. True if the caller is to retry in a
  * while. @s: the state of these tries; zero before the first.
  */
 bool room_for_file(struct generation *g, struct shortage *s);
 bool room_for_checkpoint(struct checkpoint *cp, struct shortage *s);
-
-/*
- * For a call that may wait a moment, and found no room: of @c in the directory @dir, which may lie
- * in a checkpoint; or, both NULL, a write to @g, or to an ordinary file (@g NULL). 0: retry.
- * -EINTR. -ENOSPC: give up.
- */
-int room_await(struct units *us, const struct caller *c, const struct inode_id *dir,
-	       struct generation *g, struct shortage *s);
-
-/* Evaluates @expr (0 or more, or -errno), of @c in @dir, until there is room, or no hope for it. */
-#define WITH_ROOM(us, c, dir, expr) \
-	({ \
-		struct shortage shortage_ = {0}; \
-		int ret_; \
-		do \
-			ret_ = (expr); \
-		while (room_is_short(ret_) && (us) && !room_await(us, c, dir, NULL, &shortage_)); \
-		ret_; \
-	})
 
 /* True if there was no room for it a moment ago. */
 bool room_is_awaited_locked(uint64_t short_ns);

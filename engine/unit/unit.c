@@ -15,7 +15,6 @@
 #include "engine/base/wait.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint.h"
-#include "engine/unit/committed.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/journal_following.h"
 #include "engine/unit/journal_held.h"

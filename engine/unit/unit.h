@@ -61,6 +61,7 @@
 #include <stdint.h>
 
 #include "engine/base/list.h"
+#include "engine/base/wait.h"
 #include "engine/content/content.h"
 #include "engine/coord/coord.h"
 #include "engine/format/names.h"
@@ -292,6 +293,30 @@ int held_pin(struct units *us, const struct inode_id *dir, const char *name);
  */
 bool pointers_drop(struct units *us, const struct inode_id *dir, const char *name);
 
+/* --- room on a full backing: room.h --- */
+
+/* True if @err says that room is short. */
+bool room_is_short(int err);
+
+/*
+ * For a call that may wait a moment, and found no room: of @c in the directory @dir, which may lie
+ * in a checkpoint; or, both NULL, a write to @g, or to an ordinary file (@g NULL). 0: retry.
+ * -EINTR. -ENOSPC: give up.
+ */
+int room_await(struct units *us, const struct caller *c, const struct inode_id *dir,
+	       struct generation *g, struct shortage *s);
+
+/* Evaluates @expr (0 or more, or -errno), of @c in @dir, until there is room, or no hope for it. */
+#define WITH_ROOM(us, c, dir, expr) \
+	({ \
+		struct shortage shortage_ = {0}; \
+		int ret_; \
+		do \
+			ret_ = (expr); \
+		while (room_is_short(ret_) && (us) && !room_await(us, c, dir, NULL, &shortage_)); \
+		ret_; \
+	})
+
 /* --- the whole mount --- */
 
 struct units_progress {
@@ -333,5 +358,38 @@ json_t *units_counts(struct units *us);
 
 /* The last generations, as a Chrome trace. */
 json_t *units_trace(struct units *us, uid_t viewer, bool all);
+
+/* --- drains: drain.h --- */
+
+struct drain {
+	const char *job; /* the job to wait for (job_is); NULL: all jobs */
+	uid_t uid;	 /* the user that asks ... */
+	bool all_users;	 /* ... and may ask for other users, too */
+	/*
+	 * 0: wait only for saves whose end was seen. Else (monotonic): also wait for the end of
+	 * saves begun until then. So a job that goes on saving does not keep the drain waiting
+	 * forever.
+	 */
+	uint64_t since_ns;
+	struct list link; /* units->drains; private */
+};
+
+/* Waits for everything that is closed. 0, -ETIMEDOUT at the deadline, -EINTR. */
+int units_drain(struct units *us, uint64_t deadline_ns);
+
+/* As units_drain, for what @d covers. */
+int units_drain_of(struct units *us, struct drain *d, uint64_t deadline_ns);
+
+#define DRAIN_NAMED_MAX 100
+
+/*
+ * The progress of @d, which has since_ns set:
+ * 	{"nr_left": N, "left": [what units_describe returns for each, DRAIN_NAMED_MAX at most],
+ * 	 "bytes": of those, "dirty_bytes": of those, "committed": N,
+ * 	 "failed": [the same for each that has failed]}
+ * committed and failed count since since_ns. With a job, failed also has older failures, unless
+ * a later commit stands beside them, the job asked for them, or another job replaced them.
+ */
+json_t *units_drain_to_json(struct units *us, const struct drain *d);
 
 #endif
