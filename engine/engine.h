@@ -40,7 +40,7 @@
 #include "engine/rule/reserved_names.h"
 #include "engine/rule/rule.h"
 #include "engine/unit/checkpoint.h"
-#include "engine/unit/journal_removal.h"
+#include "engine/unit/journal.h"
 #include "engine/unit/other_nodes.h"
 #include "engine/unit/room.h"
 #include "engine/unit/unit.h"

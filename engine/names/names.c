@@ -8,6 +8,7 @@
 #include "engine/base/cleanup.h"
 #include "engine/format/names.h"
 #include "engine/rule/reserved_names.h"
+#include "engine/unit/journal.h"
 #include "engine/unit/seen.h"
 
 bool names_look_saved(struct units *us, const struct inode_id *dir, const char *name, pid_t viewer,

@@ -13,7 +13,7 @@
 #include "engine/coord/nodes.h"
 #include "engine/unit/accord_impl.h"
 #include "engine/unit/claim.h"
-#include "engine/unit/journal.h"
+#include "engine/unit/journal_pending.h"
 
 #define LATE_SEED 2 /* in units.left, where accord_join.c uses 0 and 1 */
 

@@ -16,8 +16,8 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/lock.h"
 #include "engine/unit/accord_impl.h"
-#include "engine/unit/journal.h"
 #include "engine/unit/journal_held.h"
+#include "engine/unit/journal_pending.h"
 #include "engine/unit/journal_removal.h"
 #include "engine/unit/live.h"
 

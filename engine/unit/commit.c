@@ -32,6 +32,7 @@
 #include "engine/unit/decide.h"
 #include "engine/unit/journal.h"
 #include "engine/unit/journal_following.h"
+#include "engine/unit/journal_pending.h"
 #include "engine/unit/journal_removal.h"
 #include "engine/unit/missing.h"
 #include "engine/unit/publish_checkpoint.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/unit/journal.h"
+#include "engine/unit/journal_pending.h"
 
 #include <string.h>
 

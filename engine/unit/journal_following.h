@@ -14,6 +14,7 @@
 #include "engine/record/decision.h"
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/journal.h"
+#include "engine/unit/journal_pending.h"
 
 struct following {
 	/* referenced; a written one is TAKEN or NAMING, a held one busy with BUSY_APPLY */

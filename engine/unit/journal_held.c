@@ -15,6 +15,7 @@
 #include "engine/redo/order.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/journal.h"
 #include "engine/unit/journal_written.h"
 
 #define AGAIN_NS (200 * NSEC_PER_MSEC)

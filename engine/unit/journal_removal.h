@@ -23,63 +23,10 @@
 #include "engine/base/json.h"
 #include "engine/record/decision.h"
 #include "engine/unit/checkpoint.h"
-
-/* A committed checkpoint on the backing: @name in @dir. */
-struct unit_place {
-	int dir;
-	struct inode_id dir_id, id;
-	const char *name;
-	bool file; /* a single file; else a directory */
-};
-
-/* Notes that @p of @c removes @name from the directory @dir of the unit @u. 0 or -ENOMEM. */
-int removal_note(struct units *us, const struct caller *c, struct process *p,
-		 const struct unit_place *u, const struct inode_id *dir, const char *name);
-
-/*
- * True if @p removes @name from @dir as a job does, not as a person. Then the removal waits. One of
- * these is enough:
- *
- * - @p has a world of more than one rank.
- * - The job of @p is saving a checkpoint directory under another name in @dir.
- * - @p itself has saved a checkpoint, or a part of one, in @dir (removal_note_saver_locked).
- */
-bool removal_waits(struct units *us, const struct process *p, const struct inode_id *dir,
-		   const char *name);
-
-/* @p removes the name of @u, after all names in it. A person's removal takes effect at once. */
-void removal_complete(struct units *us, const struct process *p, const struct unit_place *u);
-
-/* The removals that are not done, oldest first, with what each waits for. */
-json_t *removals_to_json(struct units *us, uid_t viewer, bool all);
+#include "engine/unit/journal.h"
 
 /* The same for the name @name in @dir. NULL: no removal. */
 json_t *removal_describe(struct units *us, const struct inode_id *dir, const char *name);
-
-/*
- * Applies the whole removal of @name in @dir at once, because something else gets that name. 0,
- * also if there is none; -errno. Waits for a thread that is busy with it: -EINTR.
- */
-int removal_make_way(struct units *us, const struct inode_id *dir, const char *name);
-
-/* As removal_make_way, but for single-file checkpoints only. */
-int removal_of_file_makes_way(struct units *us, const struct inode_id *dir, const char *name);
-
-/* True if any removal is waiting. */
-bool removals_any(struct units *us);
-
-/* A rename on the backing replaced @name in @dir; by a whole file of the job of @maker, or NULL. */
-void removal_renamed_over(struct units *us, const struct process *maker, const struct inode_id *dir,
-			  const char *name);
-
-/*
- * The checkpoint @from in @from_dir is @at now: a partial removal of it moves along. 0, or -errno:
- * what was removed is seen again.
- */
-int removal_moved(struct units *us, const struct inode_id *from_dir, const char *from,
-		  const struct place *at);
-
-/* --- for engine/unit --- */
 
 /* Notes that @p saves checkpoints in that directory. */
 void removal_note_saver_locked(struct units *us, struct process *p, const struct inode_id *dir);

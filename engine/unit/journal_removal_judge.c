@@ -15,7 +15,7 @@
 #include "engine/base/lock.h"
 #include "engine/redo/order.h"
 #include "engine/unit/drain.h"
-#include "engine/unit/journal.h"
+#include "engine/unit/journal_pending.h"
 #include "engine/unit/journal_removal_impl.h"
 #include "engine/unit/room.h"
 

@@ -12,6 +12,7 @@
 #include "engine/base/wait.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/journal.h"
 #include "engine/unit/journal_held.h"
 #include "engine/unit/journal_removal.h"
 

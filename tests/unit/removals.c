@@ -2,7 +2,7 @@
 /* Removals of a part of a committed checkpoint, and what else happens meanwhile. */
 #include "tests/unit/one_checkpoint.h"
 
-#include "engine/unit/journal.h"
+#include "engine/unit/journal_pending.h"
 #include "engine/unit/journal_removal.h"
 
 static int setup(void **state)

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The journal (journal.h), for this directory: its pending pointers, written or held, and the work
+ * that it gives to the committers. Callers hold the units' lock, unless a function says otherwise.
+ */
+#ifndef ENGINE_UNIT_JOURNAL_PENDING_H
+#define ENGINE_UNIT_JOURNAL_PENDING_H
+
+#include "engine/unit/unit.h"
+
+/* For the committers. Drops the lock meanwhile. Does one thing that is due. False: nothing is. */
+bool journal_work_locked(struct units *us);
+
+/* A pending pointer: written, or held. All but the first two points into that. */
+struct pending {
+	struct generation *written; /* NULL: held */
+	struct held *held;	    /* NULL: written */
+	const struct target *target;
+	const char *staging, *waits_for, *names;
+	uint64_t since_ns;
+};
+
+/* The pending pointer after @p, which is zero at first; none that is overtaken. False: no more. */
+bool pending_next_locked(struct units *us, struct pending *p);
+
+void pending_get_locked(struct pending *p);
+
+/* Lock not held. */
+void pending_put(struct pending *p);
+
+/* True if a pointer in this mount waits for @unit. */
+bool pointers_wait_for_locked(struct units *us, const char *unit);
+
+/*
+ * True if a pointer in this mount is on its way to name @name beside it, in the directory @dir. One
+ * that waits for the commit of another save of that name does not count.
+ */
+bool pointers_will_name_locked(struct units *us, const struct inode_id *dir, const char *name);
+
+#endif
