@@ -32,6 +32,8 @@
 #include "engine/flush/flush.h"
 #include "engine/format/commit.h"
 #include "engine/format/format.h"
+#include "engine/format/names.h"
+#include "engine/liveness/job.h"
 #include "engine/liveness/writer.h"
 #include "engine/metrics/failures.h"
 #include "engine/metrics/metrics.h"

@@ -3,10 +3,12 @@
 #ifndef ENGINE_REDO_PUBLISH_DIR_H
 #define ENGINE_REDO_PUBLISH_DIR_H
 
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "engine/backing/backing.h"
+#include "engine/format/commit.h"
+#include "engine/unit/checkpoint.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 struct placement {
 	struct backing *backing;

@@ -52,13 +52,6 @@
 #ifndef ENGINE_UNIT_CHECKPOINT_H
 #define ENGINE_UNIT_CHECKPOINT_H
 
-#include <errno.h>
-
-#include "engine/base/table.h"
-#include "engine/format/commit.h"
-#include "engine/gen/tally.h"
-#include "engine/liveness/epoch.h"
-#include "engine/liveness/job.h"
 #include "engine/rule/rule.h"
 #include "engine/unit/unit.h"
 
@@ -73,14 +66,6 @@ int checkpoint_begin(struct units *us, const struct caller *c, struct process *p
 		     const struct place *at, mode_t mode, struct checkpoint **out);
 
 /*
- * Makes this node's part of the generation @gen, which another node has begun; does not show it
- * yet. 0 and a reference. -ENOENT: the generation is not there (any more).
- */
-int checkpoint_adopt(struct units *us, const struct caller *c, struct process *p,
-		     const struct place *at, const char *gen, bool inherits, bool follows,
-		     struct checkpoint **out);
-
-/*
  * As checkpoint_begin, from the directory that has the name, with everything in it; @committed:
  * that has a commit file. -EEXIST: another process has begun one. -EBUSY: a newer incarnation of
  * the job of @p has saved it. The caller has entered *@out, and has to leave it (checkpoint_leave):
@@ -88,15 +73,6 @@ int checkpoint_adopt(struct units *us, const struct caller *c, struct process *p
  */
 int checkpoint_inherit(struct units *us, const struct caller *c, struct process *p,
 		       const struct place *at, bool committed, struct checkpoint **out);
-
-/*
- * The same from a committed one, for a committer: does not wait for room, and hears of no failure,
- * which is for programs. Something was removed from that one, last at @removed_ns;
- * @may_be_ordinary: all of it may be gone.
- */
-int checkpoint_inherit_now(struct units *us, const struct caller *c, struct process *p,
-			   const struct place *at, uint64_t removed_ns, bool may_be_ordinary,
-			   struct checkpoint **out);
 
 /*
  * Thread @c->pid, of rank @rank, will open the file at the path @rel in @cp for writing. A file
@@ -200,19 +176,10 @@ int checkpoint_yield(struct checkpoint *cp);
  * A program here has done @kind to @path, relative to @cp. No effect after a death here
  * (accord_is_cut).
  */
-void checkpoint_event_locked(struct checkpoint *cp, enum evidence_kind kind, const char *path,
-			     int rank);
-
-/* The same for a program on another node. */
-void checkpoint_hear_event_locked(struct checkpoint *cp, enum evidence_kind kind, const char *path,
-				  int rank);
-
-/* As checkpoint_event_locked, lock not held; after the call. */
 void checkpoint_note(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank);
 
 /* The file at @path in @cp has lost that name: its close is no evidence any more. */
 void checkpoint_vanished(struct checkpoint *cp, const char *path);
-void checkpoint_vanishes(struct checkpoint *cp, const char *path); /* lock held */
 
 /* A name in @dir was renamed or removed: that may be evidence for the checkpoints beside it. */
 void checkpoints_note_beside(struct units *us, const struct inode_id *dir, enum evidence_kind kind,
@@ -228,17 +195,6 @@ void checkpoints_note_pointed(struct units *us, const struct inode_id *dir, cons
  * is committed.
  */
 void checkpoint_fail(struct checkpoint *cp, int err, const char *reason);
-
-/*
- * The error @err of the backing, for checkpoint_fail: the job has to learn of a stale handle, too.
- */
-static inline int failure_of_backing(int err)
-{
-	return err == -ESTALE ? -EIO : err;
-}
-
-/* The same, but only if it is still OPEN, and no thread has it. */
-void checkpoint_fail_open(struct checkpoint *cp, int err, const char *reason);
 
 /* @c has got an error of the file @g of a checkpoint: it need not be told again. */
 void checkpoint_told(struct generation *g, const struct caller *c);
@@ -273,9 +229,6 @@ bool checkpoint_is_pending(struct checkpoint *cp);
 /* A person asks for the commit of @cp. 0; -EPROTO: it has no files. */
 int checkpoint_ask(struct checkpoint *cp);
 
-/* What is missing for its end to be seen, for people. */
-void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size);
-
 /* --- what was committed just now, for one thread that reads it: committed.c --- */
 
 struct committed {
@@ -294,44 +247,5 @@ void committed_free(struct committed *c); /* accepts NULL */
 
 /* Ends all calls of committed_take. The units outlive the thread that makes them. */
 void committed_stop(struct units *us);
-
-/* --- for engine/unit --- */
-
-/* True if every file of @cp is closed, on all nodes. */
-bool checkpoint_is_closed_locked(struct checkpoint *cp);
-
-/* True if every file that this node writes is closed; is durable. */
-bool checkpoint_is_closed_here_locked(struct checkpoint *cp);
-bool checkpoint_is_flushed_locked(struct checkpoint *cp);
-
-/* True if nothing tells what @cp is, and only directories are in it. */
-bool checkpoint_is_nothing_locked(const struct checkpoint *cp);
-
-/*
- * Lock not held. 1: on the backing, @cp has the name @name in its directory; 0: it has not. -errno:
- * that cannot be seen.
- */
-int checkpoint_has_name(struct checkpoint *cp, const char *name);
-
-/*
- * Lock not held. Gives @cp its name as an ordinary directory; 0 also if another node has just done
- * so. Or -errno.
- */
-int checkpoint_name_ordinary(struct checkpoint *cp);
-
-/* Lock not held. The path of its target, for people and for its commit file. */
-void checkpoint_path(struct checkpoint *cp, char *buf, size_t size);
-
-/*
- * Ends @cp in @state: its name does not show it any more. If it has failed, the list's reference
- * stays.
- */
-void checkpoint_end_locked(struct checkpoint *cp, enum generation_state state);
-
-/* The end of @cp was seen elsewhere. @cp is a unit of @rule. */
-void checkpoint_seal_locked(struct checkpoint *cp);
-void checkpoint_takes_rule_locked(struct checkpoint *cp, const struct rule *rule);
-
-void *committer_main(void *units);
 
 #endif

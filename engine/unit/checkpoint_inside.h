@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What a checkpoint is made of: for this directory alone. Other rooms ask checkpoint.h. */
+/* What a checkpoint is made of, for this directory alone. Other rooms ask checkpoint.h. */
 #ifndef ENGINE_UNIT_CHECKPOINT_INSIDE_H
 #define ENGINE_UNIT_CHECKPOINT_INSIDE_H
+
+#include <errno.h>
 
 #include "engine/base/table.h"
 #include "engine/content/filed.h"
@@ -96,5 +98,84 @@ struct checkpoint {
 	struct following *following; /* of the thread that commits it (journal_following.h) */
 	struct accord *accord;	     /* const once shown; NULL: this node's alone (accord.h) */
 };
+
+/*
+ * Makes this node's part of the generation @gen, which another node has begun; does not show it
+ * yet. 0 and a reference. -ENOENT: the generation is not there (any more).
+ */
+int checkpoint_adopt(struct units *us, const struct caller *c, struct process *p,
+		     const struct place *at, const char *gen, bool inherits, bool follows,
+		     struct checkpoint **out);
+
+/*
+ * As checkpoint_inherit, from a committed one, for a committer: does not wait for room, and hears of
+ * no failure, which is for programs. Something was removed from that one, last at @removed_ns;
+ * @may_be_ordinary: all of it may be gone.
+ */
+int checkpoint_inherit_now(struct units *us, const struct caller *c, struct process *p,
+			   const struct place *at, uint64_t removed_ns, bool may_be_ordinary,
+			   struct checkpoint **out);
+
+/* As checkpoint_note, for callers that hold the lock. */
+void checkpoint_event_locked(struct checkpoint *cp, enum evidence_kind kind, const char *path,
+			     int rank);
+
+/* The same for a program on another node. */
+void checkpoint_hear_event_locked(struct checkpoint *cp, enum evidence_kind kind, const char *path,
+				  int rank);
+
+/* As checkpoint_vanished, for callers that hold the lock. */
+void checkpoint_vanishes(struct checkpoint *cp, const char *path);
+
+/* As checkpoint_fail, but only if it is still OPEN, and no thread has it. */
+void checkpoint_fail_open(struct checkpoint *cp, int err, const char *reason);
+
+/*
+ * The error @err of the backing, for checkpoint_fail: the job has to learn of a stale handle, too.
+ */
+static inline int failure_of_backing(int err)
+{
+	return err == -ESTALE ? -EIO : err;
+}
+
+/* What is missing for its end to be seen, for people. */
+void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size);
+
+/* True if every file of @cp is closed, on all nodes. */
+bool checkpoint_is_closed_locked(struct checkpoint *cp);
+
+/* True if every file that this node writes is closed; is durable. */
+bool checkpoint_is_closed_here_locked(struct checkpoint *cp);
+bool checkpoint_is_flushed_locked(struct checkpoint *cp);
+
+/* True if nothing tells what @cp is, and only directories are in it. */
+bool checkpoint_is_nothing_locked(const struct checkpoint *cp);
+
+/*
+ * Lock not held. 1: on the backing, @cp has the name @name in its directory; 0: it has not. -errno:
+ * that cannot be seen.
+ */
+int checkpoint_has_name(struct checkpoint *cp, const char *name);
+
+/*
+ * Lock not held. Gives @cp its name as an ordinary directory; 0 also if another node has just done
+ * so. Or -errno.
+ */
+int checkpoint_name_ordinary(struct checkpoint *cp);
+
+/* Lock not held. The path of its target, for people and for its commit file. */
+void checkpoint_path(struct checkpoint *cp, char *buf, size_t size);
+
+/*
+ * Ends @cp in @state: its name does not show it any more. If it has failed, the list's reference
+ * stays.
+ */
+void checkpoint_end_locked(struct checkpoint *cp, enum generation_state state);
+
+/* The end of @cp was seen elsewhere. @cp is a unit of @rule. */
+void checkpoint_seal_locked(struct checkpoint *cp);
+void checkpoint_takes_rule_locked(struct checkpoint *cp, const struct rule *rule);
+
+void *committer_main(void *units);
 
 #endif

@@ -5,10 +5,18 @@
 
 #include "engine/base/list.h"
 #include "engine/base/message.h"
+#include "engine/format/names.h"
 #include "engine/gen/state.h"
 #include "engine/unit/busy.h"
 #include "engine/unit/live.h"
 #include "engine/unit/unit.h"
+
+/* A name in a directory of the backing. */
+struct target {
+	int dir; /* descriptor of the directory, owned by the generation */
+	struct inode_id dir_id;
+	char name[NAME_MAX + 1];
+};
 
 /* What a pointer's content said at the last read. */
 struct pointer_said {
@@ -73,5 +81,20 @@ struct generation {
 	int err;					     /* FAILED: -errno */
 	char reason[MESSAGE_MAX];
 };
+
+/* Fails @g with @err, because of @why: bytes that were promised to it will not come. */
+void generation_give_up(struct generation *g, int err, const char *why);
+
+/*
+ * As generation_expect, for a file of a checkpoint, which may be SEALED already. @emptied: the file
+ * was truncated for that open, which counts as a change.
+ */
+bool generation_expect_in(struct generation *g, pid_t pid, bool emptied);
+
+/*
+ * Drops @g and all older generations of its name: none of them will be published. Waits for a
+ * publish that is under way; then returns -EEXIST.
+ */
+int generation_drop(struct generation *g);
 
 #endif

@@ -6,6 +6,7 @@
 #ifndef ENGINE_UNIT_HISTORY_H
 #define ENGINE_UNIT_HISTORY_H
 
+#include "engine/format/names.h"
 #include "engine/unit/unit.h"
 
 #define HISTORY_KEPT 256

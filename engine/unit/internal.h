@@ -11,6 +11,7 @@
 #include "engine/base/worker.h"
 #include "engine/coord/coord.h"
 #include "engine/liveness/casualty.h"
+#include "engine/metrics/failures.h"
 #include "engine/unit/above.h"
 #include "engine/unit/checkpoint_inside.h"
 #include "engine/unit/history.h"

@@ -12,7 +12,7 @@
 #define ENGINE_UNIT_JOURNAL_HELD_H
 
 #include "engine/gen/fate.h"
-#include "engine/unit/unit.h"
+#include "engine/unit/generation_inside.h"
 
 struct held {
 	struct units *units;	   /* const */

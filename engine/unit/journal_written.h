@@ -13,7 +13,7 @@
 #define ENGINE_UNIT_JOURNAL_WRITTEN_H
 
 #include "engine/gen/fate.h"
-#include "engine/unit/unit.h"
+#include "engine/unit/generation_inside.h"
 
 enum pointed { POINTED_NOTHING, POINTED_PENDING, POINTED_FAILED, POINTED_UNKNOWN };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A name in a directory of the backing, as a function parameter. A struct place owns nothing:
- * descriptor and name live as long as the call. A struct target (unit.h) keeps a name for longer.
+ * descriptor and name live as long as the call. A struct target (generation_inside.h) keeps a name
+ * for longer.
  */
 #ifndef ENGINE_UNIT_PLACE_H
 #define ENGINE_UNIT_PLACE_H
@@ -13,5 +14,8 @@ struct place {
 	struct inode_id id; /* the same directory */
 	const char *name;
 };
+
+/* A hash for any table of names. live.c defines it. */
+uint64_t hash_name(const struct inode_id *dir, const char *name);
 
 #endif

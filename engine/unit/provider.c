@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "engine/unit/generation_inside.h"
+
 int provided_begin(struct provided *p, struct generation *g, uint64_t key, uint64_t off,
 		   uint64_t len)
 {

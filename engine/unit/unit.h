@@ -56,28 +56,16 @@
 
 #include <jansson.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "engine/base/list.h"
+#include "engine/base/message.h"
 #include "engine/base/wait.h"
 #include "engine/content/content.h"
-#include "engine/coord/coord.h"
-#include "engine/format/names.h"
-#include "engine/liveness/writer.h"
-#include "engine/metrics/failures.h"
-#include "engine/unit/live.h"
-#include "engine/unit/place.h"
 #include "engine/gen/state.h"
-#include "engine/unit/busy.h"
-
-/* A name in a directory of the backing. */
-struct target {
-	int dir; /* descriptor of the directory, owned by the generation */
-	struct inode_id dir_id;
-	char name[NAME_MAX + 1];
-};
+#include "engine/liveness/writer.h"
+#include "engine/unit/place.h"
 
 struct units;
 struct checkpoint;
@@ -170,15 +158,6 @@ void generation_released(struct generation *g);
 /* Announces an open that thread @pid will send in a moment, and that generation_open takes over. */
 bool generation_expect(struct generation *g, pid_t pid);
 
-/*
- * As generation_expect, for a file of a checkpoint, which may be SEALED already. @emptied: the file
- * was truncated for that open, which counts as a change.
- */
-bool generation_expect_in(struct generation *g, pid_t pid, bool emptied);
-
-/* Fails @g with @err, because of @why: bytes that were promised to it will not come. */
-void generation_give_up(struct generation *g, int err, const char *why);
-
 /* Fails @g: a program was killed when it had begun to change it. */
 void generation_cut_off(struct generation *g);
 
@@ -220,12 +199,6 @@ bool generation_is_pending(struct generation *g);
 int generation_wait(struct generation *g);
 
 /* --- names --- */
-
-/*
- * Drops @g and all older generations of its name: none of them will be published. Waits for a
- * publish that is under way; then returns -EEXIST.
- */
-int generation_drop(struct generation *g);
 
 /*
  * For a program that removes or replaces the name: calls @remove once, which does that on the

@@ -4,6 +4,7 @@
  * other, while a program goes on beside them, in any order of their steps: the pointer never goes
  * back, what was removed goes, and what has its name by then stays.
  */
+#include "engine/coord/coord.h"
 #include "tests/unit/unit.h"
 
 #include <pthread.h>

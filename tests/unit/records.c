@@ -4,6 +4,7 @@
  * it from another version. Of most there is more elsewhere: decision, digest_record and commit in
  * tests/fuzz, events.c, nodes.c, format.c.
  */
+#include "engine/format/names.h"
 #include "tests/unit/unit.h"
 
 #include "engine/base/cleanup.h"
