@@ -48,6 +48,9 @@
  * replaces it; change.c tells what ends that one.
  *
  * Guarded by the units' lock.
+ *
+ * The files of checkpoint_impl.h define these functions; inherit.c those of what inherits,
+ * evidence.c those that note evidence, wreck.c checkpoint_fd.
  */
 #ifndef ENGINE_UNIT_CHECKPOINT_H
 #define ENGINE_UNIT_CHECKPOINT_H
@@ -154,7 +157,7 @@ void checkpoint_copied_by(struct checkpoint *cp, const struct process *p);
 /*
  * @p writes the file @rel of @cp from nothing. Call this between enter and leave, while the file
  * counts as open, or is. No effect if @cp changes no committed checkpoint. 0, or -errno: the kind
- * is unknown. change.c defines it.
+ * is unknown. (change.c)
  */
 int change_from_nothing(struct checkpoint *cp, struct process *p, const char *rel);
 

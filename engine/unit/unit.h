@@ -67,12 +67,16 @@
 #include "engine/liveness/writer.h"
 #include "engine/unit/place.h"
 
-struct units;
 struct checkpoint;
+struct coord_ops;
+struct failures;
+struct generation;
 struct nodes;
 struct process;
+struct rules;
+struct units;
 
-struct generation;
+/* --- begin and end of the mount: unit.c, recover_mount.c --- */
 
 /* All of these outlive the units. */
 struct unit_options {
@@ -99,6 +103,9 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
  */
 void units_recover(struct units *us);
 
+/* After the last call: what was closed counts as closed even if a handle's release was lost. */
+void units_no_more_calls(struct units *us);
+
 /* Ends the threads. Generations that are not published stay in staging. */
 void units_stop(struct units *us);
 
@@ -113,6 +120,8 @@ void units_set_namer(struct units *us,
 
 /* Sets the function that says whether a program may have the directory @id, without locks. */
 void units_set_knower(struct units *us, bool (*knows)(void *arg, const struct inode_id *id));
+
+/* --- a save: generation_begin.c, generation_find.c --- */
 
 /*
  * Begins a generation of @at, as @c. The generation keeps a duplicate of the descriptor.
@@ -133,6 +142,7 @@ int generation_begin(struct units *us, const struct caller *c, const struct plac
 int generation_begin_in(struct checkpoint *cp, const struct caller *c, int rank,
 			const struct inode_id *dir, const char *name, const char *rel, int fd,
 			bool inherits, struct generation **out);
+
 /* Const; valid as long as the caller's reference. The checkpoint: NULL for a unit by itself. */
 const struct inode_id *generation_id(const struct generation *g);
 const struct caller *generation_owner(const struct generation *g);
@@ -146,7 +156,7 @@ void generation_put(struct generation *g);
 /* Finds a generation by its inode, in any state. */
 struct generation *units_find_inode(struct units *us, const struct inode_id *id);
 
-/* --- writers --- */
+/* --- writers: generation_writers.c --- */
 
 /*
  * Adds a handle for writing, by thread @pid, to a generation that is OPEN, which stays so until the
@@ -174,7 +184,6 @@ int generation_change(struct generation *g);
 void generation_changed(struct generation *g);
 
 bool generation_is_open(struct generation *g);
-bool generation_asked_durable(struct generation *g); /* asked for durability */
 
 /* The process @key closed a descriptor of @g, or exits. */
 void generation_closed(struct generation *g, uint64_t key, struct writer_end end);
@@ -182,11 +191,16 @@ void generation_closed(struct generation *g, uint64_t key, struct writer_end end
 /* The same for some process that closes the handle @key, and may have made unattributed changes. */
 void generation_flushed(struct generation *g, uint64_t key, struct writer_end end);
 
+/* --- waits: generation_wait.c; generation_sync: publish.c --- */
+
 /* Makes what was written durable in staging; retries for io_retry_s. 0, -EINTR, or its error. */
 int generation_sync(struct generation *g);
 
 /* A program asked for durability of its writes to @g. @rankless: because its rank is not known. */
 void generation_ask_durable(struct generation *g, bool rankless);
+
+/* True if a program has asked for that. */
+bool generation_asked_durable(struct generation *g);
 
 /* True if @g, or the checkpoint that it belongs to, is still to be committed. */
 bool generation_is_pending(struct generation *g);
@@ -198,7 +212,13 @@ bool generation_is_pending(struct generation *g);
  */
 int generation_wait(struct generation *g);
 
-/* --- names --- */
+/* Waits until every closed generation of the name @name in @dir is published. 0 or -EINTR. */
+int units_settle_name(struct units *us, const struct inode_id *dir, const char *name);
+
+/* Waits until all closed generations in @dir that must be durable are published. First error. */
+int units_settle_dir(struct units *us, const struct inode_id *dir);
+
+/* --- names: generation_name.c --- */
 
 /*
  * For a program that removes or replaces the name: calls @remove once, which does that on the
@@ -226,19 +246,13 @@ int generation_rename(struct generation *g, const struct place *at,
 void generation_moved_in(struct generation *g, const struct inode_id *dir, const char *name,
 			 const char *rel);
 
-/* Waits until every closed generation of that name is published. 0 or -EINTR. */
-int units_settle_name(struct units *us, const struct inode_id *dir, const char *name);
-
-/* Waits until all closed generations in @dir that must be durable are published. First error. */
-int units_settle_dir(struct units *us, const struct inode_id *dir);
-
 /*
- * Removes the hidden entries of the directory @name in @dir, which has no others. 0; -ENOTEMPTY:
- * there is another entry, or a process still saves to it.
+ * Removes the hidden entries of the directory @name in @dir, which has no others (clear_dir.c). 0;
+ * -ENOTEMPTY: there is another entry, or a process still saves to it.
  */
 int units_clear_dir(struct units *us, struct backing *b, int dir, const char *name);
 
-/* --- room on a full backing: room.h --- */
+/* --- room on a full backing: room.c --- */
 
 /* True if @err says that room is short. */
 bool room_is_short(int err);
@@ -262,7 +276,7 @@ int room_await(struct units *us, const struct caller *c, const struct inode_id *
 		ret_; \
 	})
 
-/* --- the whole mount --- */
+/* --- what people and programs are told: report.c, unit.c --- */
 
 struct units_progress {
 	unsigned open, closed; /* generations: still written; waiting to be published */
@@ -270,9 +284,6 @@ struct units_progress {
 };
 
 void units_progress(struct units *us, struct units_progress *p);
-
-/* After the last call: what was closed counts as closed even if a handle's release was lost. */
-void units_no_more_calls(struct units *us);
 
 /* An array of what units_describe returns for each unit that is not committed, oldest first. */
 json_t *units_to_json(struct units *us, uid_t viewer, bool all);
@@ -304,7 +315,7 @@ json_t *units_counts(struct units *us);
 /* The last generations, as a Chrome trace. */
 json_t *units_trace(struct units *us, uid_t viewer, bool all);
 
-/* --- drains: drain.h --- */
+/* --- drains: drain.c, report.c --- */
 
 struct drain {
 	const char *job; /* the job to wait for (job_is); NULL: all jobs */
