@@ -44,7 +44,6 @@
 #include "engine/unit/checkpoint.h"
 #include "engine/unit/journal.h"
 #include "engine/unit/other_nodes.h"
-#include "engine/unit/room.h"
 #include "engine/unit/unit.h"
 
 struct engine {

@@ -14,7 +14,6 @@
 #define ENGINE_REDO_ORDER_H
 
 #include "engine/backing/backing.h"
-#include "engine/format/commit.h"
 #include "engine/format/names.h"
 #include "engine/record/decision.h"
 #include "engine/rule/rule.h"

@@ -3,12 +3,10 @@
 #ifndef ENGINE_REDO_PUBLISH_DIR_H
 #define ENGINE_REDO_PUBLISH_DIR_H
 
-
-#include "engine/backing/backing.h"
-#include "engine/format/commit.h"
-#include "engine/unit/checkpoint.h"
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "engine/backing/backing.h"
 
 struct placement {
 	struct backing *backing;

@@ -25,7 +25,6 @@
 #include "engine/record/decision.h"
 #include "engine/record/refusal.h"
 #include "engine/unit/claim.h"
-#include "engine/unit/journal.h"
 #include "engine/unit/journal_pending.h"
 #include "engine/unit/journal_removal.h"
 #include "engine/unit/publish_checkpoint.h"

@@ -30,7 +30,6 @@
 #include "engine/unit/accord.h"
 #include "engine/unit/commit_impl.h"
 #include "engine/unit/decide.h"
-#include "engine/unit/journal.h"
 #include "engine/unit/journal_following.h"
 #include "engine/unit/journal_pending.h"
 #include "engine/unit/journal_removal.h"

@@ -13,7 +13,6 @@
 
 #include "engine/record/decision.h"
 #include "engine/unit/checkpoint.h"
-#include "engine/unit/journal.h"
 #include "engine/unit/journal_pending.h"
 
 struct following {
