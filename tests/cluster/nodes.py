@@ -128,9 +128,10 @@ class Node:
         return ran.returncode, ran.stdout
 
     def leave(self):
-        """An unmount that has nothing to tell."""
-        said = self.umount()
-        assert said == (0, ""), (self.name, said)
+        """An unmount that has nothing to tell but, on a slow machine, that it takes a while."""
+        code, said = self.umount()
+        told = [line for line in said.splitlines() if "waiting until its daemon" not in line]
+        assert (code, told) == (0, []), (self.name, code, said)
 
     def kill(self):
         daemon = -1
