@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/backing/take_over.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/lock.h"
@@ -57,7 +58,7 @@ static int stage(struct generation *g, int dir, mode_t mode, int old, bool copy)
 	err = old >= 0 ? backing_stat(&b, old, &was) : 0;
 	if (!err && old >= 0) {
 		/* As the daemon: attributes stay as they were, even if another user saves. */
-		err = units_take_over(&b, old, fd, &was, copy);
+		err = backing_take_over(&b, old, fd, &was, copy);
 		g->inherited = copy;
 	}
 	if (!err) {

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "engine/backing/dirwalk.h"
+#include "engine/backing/take_over.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/wait.h"
@@ -61,7 +62,7 @@ static int take_over_directory(struct checkpoint *cp, int pin, const struct stat
 	old = backing_reopen(&b, pin, O_RDONLY | O_DIRECTORY);
 	err = old < 0 ? old : link_tree(cp, old, fd);
 	if (!err)
-		err = units_take_over(&b, old, fd, stx, false);
+		err = backing_take_over(&b, old, fd, stx, false);
 	if (!err)
 		err = backing_utimens(&b, fd, times);
 	if (old >= 0)
@@ -225,7 +226,7 @@ static int replace_by_own(struct backing *b, int dir, const char *name, int old,
 	fd = backing_create(b, dir, temp, O_RDWR | O_EXCL, 0600, &created);
 	if (fd < 0)
 		return fd;
-	err = units_take_over(b, old, fd, was, !empty);
+	err = backing_take_over(b, old, fd, was, !empty);
 	if (!err)
 		err = backing_rename(b, dir, temp, dir, name, 0);
 	/* The answer may be lost. A file with the name is committed, so it must be this one. */
@@ -481,7 +482,7 @@ static int inherit(struct units *us, const struct caller *c, struct process *p,
 		unit_generation(&b, old, cp->replaced_generation);
 		err = link_tree(cp, old, cp->fd);
 		if (!err)
-			err = units_take_over(&b, old, cp->fd, &stx, false);
+			err = backing_take_over(&b, old, cp->fd, &stx, false);
 		if (cp->nr_shared)
 			qsort(cp->shared, cp->nr_shared, sizeof(*cp->shared), by_inode);
 		cp->follows = how->committed;

@@ -239,9 +239,6 @@ int checkpoint_check_free(struct checkpoint *cp);
 /* Lists the files that @cp, which another node began, has inherited. 0 or -errno. */
 int checkpoint_knows_inherited(struct checkpoint *cp);
 
-/* Gives @fd mode, owner, ACL and attributes of @old, with stat @was; with @copy bytes, too. */
-int units_take_over(struct backing *b, int old, int fd, const struct statx *was, bool copy);
-
 void generation_end_locked(struct generation *g, enum generation_state state);
 bool generation_is_closed_locked(const struct generation *g);
 

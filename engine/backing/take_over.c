@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Copies to a new inode what a program expects of the inode that it replaces: owner, mode, ACL,
- * extended attributes, and the bytes on demand.
- *
- * Assumes that the handle acts as a user that may set all of that, usually as the daemon. Takes no
- * lock. What a filesystem or ckptfs notes about one inode alone is not copied (is_inherited).
- */
+#include "engine/backing/take_over.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/cleanup.h"
 #include "engine/base/wait.h"
-#include "engine/unit/internal.h"
 
 #define COPY_STEP ((size_t)64 << 20)
 #define MAX_XATTR 65536
@@ -89,7 +83,7 @@ static mode_t written_mode(mode_t mode)
 	return mode & 07777 & ~(mode_t)(S_ISUID | (mode & S_IXGRP ? S_ISGID : 0));
 }
 
-int units_take_over(struct backing *b, int old, int fd, const struct statx *was, bool copy)
+int backing_take_over(struct backing *b, int old, int fd, const struct statx *was, bool copy)
 {
 	struct statx stx;
 	int err = backing_stat(b, fd, &stx);
