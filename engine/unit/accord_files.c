@@ -16,6 +16,7 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/content/recorded.h"
 #include "engine/unit/vote_list.h"
 
 bool accord_may_have_company(const struct checkpoint *cp)
@@ -73,12 +74,12 @@ static int is_whole(struct checkpoint *cp, int fd, uint64_t *mark)
 	 * The attributes may be remembered from when the record was made. A file that has a record
 	 * is synced: to ask again costs little.
 	 */
-	if (!err && checkpoint_recorded(&b, r, &stx, hex))
+	if (!err && recorded_valid(&b, r, &stx, hex))
 		err = backing_stat_now(&b, fd, &stx);
 	if (!err) {
 		*mark = stx.stx_size + stx.stx_blocks +
 			(uint64_t)stx.stx_mtime.tv_sec * NSEC_PER_SEC + stx.stx_mtime.tv_nsec;
-		err = checkpoint_recorded(&b, r, &stx, hex);
+		err = recorded_valid(&b, r, &stx, hex);
 	}
 	close(r);
 	return err;

@@ -139,11 +139,6 @@ ssize_t commit_read_opened(void *opened, void *buf, size_t len, uint64_t off)
 	return backing_read(o->b, o->fd, buf, len, (off_t)off);
 }
 
-bool checkpoint_recorded(struct backing *b, int fd, const struct statx *stx, char hex[DIGEST_HEX])
-{
-	return recorded_valid(b, fd, stx, hex);
-}
-
 /* Makes a file durable that did not come through publish.c, and digests it. */
 static int digest_now(struct listing *l, int pin, const struct statx *stx, char hex[DIGEST_HEX])
 {
@@ -155,7 +150,7 @@ static int digest_now(struct listing *l, int pin, const struct statx *stx, char 
 	if (o.fd < 0)
 		return o.fd;
 	err = backing_sync(&b, o.fd, false);
-	if (!err && checkpoint_recorded(&b, o.fd, stx, hex)) {
+	if (!err && recorded_valid(&b, o.fd, stx, hex)) {
 		close(o.fd);
 		return 0;
 	}

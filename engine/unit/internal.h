@@ -159,9 +159,6 @@ bool checkpoint_give_back(struct checkpoint *cp);
  */
 int checkpoints_tell_casualty_locked(struct units *us, struct process *p);
 
-/* True if the file @fd has an xattr with a digest, *@hex, for the size and time of @stx. */
-bool checkpoint_recorded(struct backing *b, int fd, const struct statx *stx, char hex[DIGEST_HEX]);
-
 /* What is known of the files of @cp (filed.h, overwrites.h), lock not held. */
 void checkpoint_add_filed(struct checkpoint *cp, const struct filed *f);
 int checkpoint_take_filed(struct checkpoint *cp, struct filed **out, size_t *nr);
