@@ -5,8 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/backing/creds.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/json.h"
+#include "engine/base/log.h"
 #include "engine/base/wait.h"
+#include "engine/capture/capture.h"
+#include "engine/coord/nodes.h"
+#include "engine/flush/flush.h"
+#include "engine/metrics/failures.h"
+#include "engine/rule/rule.h"
+#include "engine/unit/checkpoint.h"
 
 #define DRAIN_NAP_NS (10 * NSEC_PER_MSEC)
 

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/capture/capture.h"
 #include "engine/engine.h"
+#include "engine/flush/flush.h"
 
 /* The number at "part.key" of @status. */
 static double number(const json_t *status, const char *part, const char *key)

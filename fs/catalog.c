@@ -9,6 +9,12 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
+#include "engine/base/message.h"
+#include "engine/base/source.h"
+#include "engine/format/names.h"
+#include "engine/rule/rule.h"
 #include "fs/control_socket.h"
 #include "fs/leftovers.h"
 #include "fs/mountinfo.h"

@@ -7,7 +7,6 @@
 #ifndef FS_CATALOG_H
 #define FS_CATALOG_H
 
-#include "engine/engine.h"
 #include "engine/format/commit.h"
 
 enum unit_state {

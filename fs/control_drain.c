@@ -3,6 +3,11 @@
 
 #include <unistd.h>
 
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
+#include "engine/flush/flush.h"
+#include "engine/unit/unit.h"
+
 json_t *control_drain(struct fs *fs, uid_t uid, const json_t *request)
 {
 	struct engine *en = fs->engine;

@@ -9,9 +9,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
 #include "engine/base/list.h"
+#include "engine/base/lock.h"
+#include "engine/base/log.h"
+#include "engine/base/message.h"
 #include "engine/base/wait.h"
+#include "engine/base/worker.h"
+#include "engine/config/config.h"
+#include "engine/metrics/failures.h"
 #include "fs/control_dir.h"
 #include "fs/control_drain.h"
 #include "fs/control_file.h"

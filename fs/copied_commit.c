@@ -6,8 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/lock.h"
+#include "engine/content/content.h"
+#include "engine/format/names.h"
+#include "engine/rule/reserved_names.h"
+#include "engine/unit/unit.h"
 #include "fs/in_checkpoint.h"
 
 bool copied_commit_is(const char *name)

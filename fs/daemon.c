@@ -14,7 +14,16 @@
 #include <unistd.h>
 
 #include "client/ckptfs_abi.h"
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/list.h"
+#include "engine/base/log.h"
+#include "engine/base/message.h"
+#include "engine/base/worker.h"
+#include "engine/capture/capture.h"
+#include "engine/config/config.h"
+#include "engine/unit/unit.h"
 #include "fs/control_socket.h"
 #include "fs/copied_commit.h"
 #include "fs/fs.h"

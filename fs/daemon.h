@@ -7,7 +7,10 @@
 #ifndef FS_DAEMON_H
 #define FS_DAEMON_H
 
-#include "engine/engine.h"
+#include <stdbool.h>
+
+struct config;
+struct error;
 
 struct daemon_options {
 	struct config *config; /* taken over */

@@ -8,8 +8,18 @@
 #include <time.h>
 
 #include "client/ckptfs_abi.h"
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/lock.h"
 #include "engine/base/wait.h"
+#include "engine/cache/cache.h"
+#include "engine/capture/capture.h"
+#include "engine/content/content.h"
+#include "engine/liveness/writer.h"
+#include "engine/unit/checkpoint.h"
+#include "engine/unit/other_nodes.h"
+#include "engine/unit/unit.h"
 #include "fs/late_call.h"
 #include "fs/route.h"
 #include "fs/unclaimed.h"

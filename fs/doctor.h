@@ -13,7 +13,10 @@
 #include <stdint.h>
 #include <sys/statvfs.h>
 
-#include "engine/engine.h"
+#include "engine/backing/backing.h"
+#include "engine/base/message.h"
+#include "engine/coord/coord.h"
+#include "engine/format/format.h"
 
 enum verdict {
 	CHECK_OK,

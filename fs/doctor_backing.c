@@ -8,7 +8,10 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/message.h"
 #include "fs/doctor.h"
 #include "fs/mountinfo.h"
 #include "fs/show.h"

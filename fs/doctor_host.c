@@ -2,6 +2,7 @@
 /* doctor: checks the kernel, its limits, and what this process may do. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +15,12 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/json.h"
+#include "engine/base/message.h"
+#include "engine/cache/cache.h"
+#include "engine/liveness/writer.h"
 #include "fs/doctor.h"
 #include "fs/requests.h"
 #include "fs/show.h"

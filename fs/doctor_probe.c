@@ -17,8 +17,14 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
 #include "engine/content/digest.h"
+#include "engine/coord/coord.h"
+#include "engine/format/digest_record.h"
+#include "engine/format/format.h"
+#include "engine/format/names.h"
 #include "fs/doctor.h"
 
 #define SMALL_BYTES 4096

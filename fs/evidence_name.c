@@ -6,7 +6,14 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/content/content.h"
+#include "engine/names/names.h"
+#include "engine/rule/rule.h"
+#include "engine/unit/checkpoint.h"
+#include "engine/unit/journal.h"
+#include "engine/unit/unit.h"
 
 #define POINTER_MAX 4096 /* bytes read of a file; a pointer has fewer */
 

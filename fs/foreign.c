@@ -10,9 +10,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/base/appear.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/message.h"
+#include "engine/base/source.h"
 #include "engine/content/digest.h"
 #include "engine/content/structure.h"
+#include "engine/format/commit.h"
+#include "engine/format/names.h"
+#include "engine/rule/rule.h"
 #include "engine/tensors/read.h"
 #include "fs/record.h"
 

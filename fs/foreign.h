@@ -14,7 +14,12 @@
 #ifndef FS_FOREIGN_H
 #define FS_FOREIGN_H
 
-#include "engine/engine.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct error;
+struct rule;
+struct rules;
 
 /*
  * The rule that claims the directory @dir, at @path below the backing, by a file in it; NULL: none.

@@ -13,7 +13,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/lock.h"
+#include "engine/content/content.h"
 #include "engine/engine.h"
 #include "fs/requests.h"
 #include "fs/tree.h"

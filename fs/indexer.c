@@ -13,7 +13,14 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/json.h"
+#include "engine/base/lock.h"
+#include "engine/base/log.h"
+#include "engine/base/message.h"
+#include "engine/engine.h"
+#include "engine/metrics/failures.h"
 #include "engine/tensors/stored.h"
+#include "engine/unit/checkpoint.h"
 
 #define ANSWER_MAX 8192
 

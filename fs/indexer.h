@@ -9,8 +9,8 @@
 #ifndef FS_INDEXER_H
 #define FS_INDEXER_H
 
+#include "engine/base/lock.h"
 #include "engine/base/worker.h"
-#include "engine/engine.h"
 #include "engine/tensors/read.h"
 
 #define INDEX_DEADLINE_S 60

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/json.h"
 #include "engine/tensors/read.h"
 #include "engine/tensors/stored.h"
 #include "fs/indexer.h"

@@ -4,6 +4,8 @@
 #include <errno.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/lock.h"
 #include "engine/base/wait.h"
 
 void late_call_began(struct tree *t, uint64_t id)

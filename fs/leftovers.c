@@ -12,8 +12,12 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/engine.h"
+#include "engine/base/message.h"
 #include "engine/format/commit.h"
+#include "engine/format/format.h"
+#include "engine/format/names.h"
+#include "engine/rule/rule.h"
+#include "engine/rule/reserved_names.h"
 #include "fs/foreign.h"
 #include "fs/record.h"
 

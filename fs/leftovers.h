@@ -10,8 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/engine.h"
-
 enum leftover_kind {
 	LEFT_UNFINISHED, /* .ckptfs-<32 hex digits>: a save that was cut off */
 	/*

@@ -12,8 +12,10 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
 #include "engine/base/lock.h"
-#include "engine/engine.h"
+#include "engine/base/source.h"
+#include "engine/content/digest.h"
 #include "fs/record.h"
 #include "fs/show.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/engine.h"
+#include "engine/base/spelling.h"
 
 #define SPELLING_MAX 63 /* limit of spelling_distance */
 

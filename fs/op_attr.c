@@ -4,8 +4,11 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
 #include "engine/base/lock.h"
+#include "engine/content/content.h"
 #include "fs/control_dir.h"
 #include "fs/data.h"
 #include "fs/fs.h"

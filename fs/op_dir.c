@@ -13,8 +13,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/lock.h"
+#include "engine/content/content.h"
+#include "engine/format/names.h"
+#include "engine/names/names.h"
+#include "engine/unit/other_nodes.h"
+#include "engine/unit/unit.h"
 #include "fs/control_dir.h"
 #include "fs/fs.h"
 #include "fs/other_nodes.h"

@@ -4,7 +4,11 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/content/content.h"
+#include "engine/unit/checkpoint.h"
+#include "engine/unit/unit.h"
 #include "fs/control_dir.h"
 #include "fs/copied_commit.h"
 #include "fs/data.h"

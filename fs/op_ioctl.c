@@ -8,7 +8,10 @@
 #include <string.h>
 
 #include "client/ckptfs_abi.h"
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/json.h"
+#include "engine/capture/capture.h"
 #include "fs/control_dir.h"
 #include "fs/control_file.h"
 #include "fs/data.h"

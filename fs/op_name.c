@@ -7,7 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/log.h"
+#include "engine/base/message.h"
+#include "engine/content/content.h"
+#include "engine/format/names.h"
+#include "engine/names/names.h"
+#include "engine/unit/checkpoint.h"
+#include "engine/unit/journal.h"
+#include "engine/unit/unit.h"
 #include "fs/control_dir.h"
 #include "fs/evidence_name.h"
 #include "fs/fs.h"

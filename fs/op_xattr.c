@@ -3,7 +3,17 @@
 #include <errno.h>
 #include <string.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/message.h"
+#include "engine/content/content.h"
+#include "engine/content/recorded.h"
+#include "engine/format/commit.h"
+#include "engine/format/digest_record.h"
+#include "engine/gen/state.h"
+#include "engine/rule/rule.h"
+#include "engine/unit/checkpoint.h"
+#include "engine/unit/unit.h"
 #include "fs/control_dir.h"
 #include "fs/data.h"
 #include "fs/fs.h"

@@ -7,8 +7,15 @@
 #include <sys/ioctl.h>
 #include <time.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/list.h"
+#include "engine/base/lock.h"
+#include "engine/base/log.h"
+#include "engine/base/message.h"
 #include "engine/base/wait.h"
+#include "engine/content/content.h"
 #include "fs/route.h"
 #include "fs/wire.h"
 

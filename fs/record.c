@@ -10,7 +10,10 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/engine.h"
+#include "engine/base/clock.h"
+#include "engine/base/source.h"
+#include "engine/format/digest_record.h"
+#include "engine/format/format.h"
 
 /* --- the record file of a backing without extended attributes: engine/content/recorded.h --- */
 

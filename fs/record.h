@@ -10,7 +10,9 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "engine/base/source.h"
 #include "engine/content/digest.h"
+#include "engine/format/digest_record.h"
 
 struct record {
 	char hex[DIGEST_HEX]; /* "": none */

@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/engine.h"
+#include "engine/base/json.h"
+#include "engine/base/message.h"
 #include "fs/control_socket.h"
 #include "fs/unmount.h"
 

@@ -4,7 +4,13 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/message.h"
+#include "engine/content/content.h"
+#include "engine/metrics/failures.h"
+#include "engine/unit/checkpoint.h"
+#include "engine/unit/unit.h"
 #include "fs/copied_commit.h"
 #include "fs/fs.h"
 #include "fs/other_nodes.h"

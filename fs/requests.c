@@ -8,6 +8,18 @@
 #include <sys/mman.h>
 
 #include "client/ckptfs_abi.h"
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/list.h"
+#include "engine/base/lock.h"
+#include "engine/base/log.h"
+#include "engine/base/message.h"
+#include "engine/base/wait.h"
+#include "engine/base/worker.h"
+#include "engine/capture/capture.h"
+#include "engine/content/content.h"
+#include "engine/metrics/failures.h"
+#include "engine/metrics/metrics.h"
 #include "fs/fs.h"
 #include "fs/late_call.h"
 #include "fs/requests_inside.h"

@@ -25,6 +25,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/base/clock.h"
+
 #define INTERRUPT_GRACE_NS (500 * NSEC_PER_MSEC)
 #define STUCK_AFTER_NS	   (10 * NSEC_PER_SEC)
 #define REQUEST_MAX_BYTES  (1u << 20) /* of data in one READ, and in one WRITE by default */

@@ -8,6 +8,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "engine/backing/backing.h"
+#include "engine/base/wait.h"
+#include "engine/content/content.h"
 #include "fs/fs.h"
 #include "fs/requests_inside.h"
 

@@ -9,7 +9,11 @@
 
 #include <stdatomic.h>
 
+#include "engine/base/clock.h"
+#include "engine/base/list.h"
+#include "engine/base/lock.h"
 #include "engine/base/wait.h"
+#include "engine/content/content.h"
 #include "fs/receive.h"
 #include "fs/requests.h"
 #include "fs/tree.h"

@@ -7,6 +7,15 @@
 #include <limits.h>
 #include <string.h>
 
+#include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
+#include "engine/base/list.h"
+#include "engine/base/lock.h"
+#include "engine/base/log.h"
+#include "engine/base/message.h"
+#include "engine/metrics/failures.h"
+#include "engine/metrics/metrics.h"
 #include "fs/fs.h"
 #include "fs/requests_inside.h"
 

@@ -13,6 +13,11 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/list.h"
+#include "engine/base/lock.h"
+#include "engine/base/log.h"
+#include "engine/base/wait.h"
 #include "fs/data.h"
 #include "fs/fs.h"
 #include "fs/late_call.h"

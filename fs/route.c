@@ -5,7 +5,20 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "engine/backing/backing.h"
+#include "engine/base/message.h"
 #include "engine/base/wait.h"
+#include "engine/config/config.h"
+#include "engine/content/content.h"
+#include "engine/content/recorded.h"
+#include "engine/format/names.h"
+#include "engine/gen/state.h"
+#include "engine/liveness/job.h"
+#include "engine/names/names.h"
+#include "engine/rule/rule.h"
+#include "engine/unit/checkpoint.h"
+#include "engine/unit/journal.h"
+#include "engine/unit/unit.h"
 #include "fs/in_checkpoint.h"
 #include "fs/route_inside.h"
 

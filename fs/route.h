@@ -12,6 +12,7 @@
 #ifndef FS_ROUTE_H
 #define FS_ROUTE_H
 
+#include "engine/unit/unit.h"
 #include "fs/fs.h"
 
 /* A name on either side of a rename, or a name to be removed. */

@@ -7,6 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "engine/backing/backing.h"
+#include "engine/base/clock.h"
+#include "engine/content/content.h"
+#include "engine/content/recorded.h"
+#include "engine/format/digest_record.h"
+#include "engine/liveness/writer.h"
+#include "engine/unit/unit.h"
 #include "fs/in_checkpoint.h"
 #include "fs/route_inside.h"
 

@@ -9,7 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/content/content.h"
+#include "engine/content/recorded.h"
+#include "engine/format/names.h"
+#include "engine/liveness/job.h"
+#include "engine/names/names.h"
+#include "engine/rule/rule.h"
+#include "engine/unit/checkpoint.h"
+#include "engine/unit/journal.h"
+#include "engine/unit/unit.h"
 #include "fs/copied_commit.h"
 #include "fs/evidence_name.h"
 #include "fs/in_checkpoint.h"

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/engine.h"
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
+#include "engine/base/text.h"
 
 #define PROGRESS_FROM_NS (2 * NSEC_PER_SEC)
 #define PROGRESS_EACH_NS (200 * NSEC_PER_MSEC)

@@ -9,7 +9,13 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/config/config.h"
+#include "engine/content/content.h"
+#include "engine/liveness/job.h"
+#include "engine/unit/checkpoint.h"
+#include "engine/unit/unit.h"
 #include "fs/data.h"
 #include "fs/late_call.h"
 #include "fs/route.h"

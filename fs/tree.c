@@ -8,7 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/list.h"
+#include "engine/base/lock.h"
+#include "engine/content/content.h"
+#include "engine/engine.h"
+#include "engine/names/names.h"
+#include "engine/unit/checkpoint.h"
+#include "engine/unit/unit.h"
 #include "fs/tree_inside.h"
 
 struct lock *tree_lock(struct tree *t)

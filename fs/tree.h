@@ -23,9 +23,16 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "engine/base/list.h"
+#include "engine/base/lock.h"
 #include "engine/base/wait.h"
-#include "engine/engine.h"
+#include "engine/content/content.h"
+#include "engine/names/names.h"
 #include "fs/slots.h"
+
+struct content;
+struct engine;
+struct generation;
 
 #define NODE_ROOT 1 /* FUSE_ROOT_ID */
 

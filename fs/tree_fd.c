@@ -13,7 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/list.h"
+#include "engine/base/lock.h"
+#include "engine/content/content.h"
+#include "engine/engine.h"
+#include "engine/names/names.h"
+#include "engine/unit/checkpoint.h"
 #include "fs/tree_inside.h"
 
 static bool fd_at_hand_locked(struct node *n, struct node_fd *out)

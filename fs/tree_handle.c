@@ -7,6 +7,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "engine/base/list.h"
+#include "engine/base/lock.h"
+#include "engine/content/content.h"
+#include "engine/engine.h"
+#include "engine/names/names.h"
+#include "engine/unit/unit.h"
 #include "fs/tree_inside.h"
 
 struct handle *handle_create(struct tree *t, struct node *n, int fd, int flags)

@@ -7,6 +7,8 @@
 #ifndef FS_TREE_INSIDE_H
 #define FS_TREE_INSIDE_H
 
+#include "engine/base/list.h"
+#include "engine/base/lock.h"
 #include "engine/base/wait.h"
 #include "fs/slots.h"
 #include "fs/tree.h"

@@ -11,6 +11,11 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/list.h"
+#include "engine/base/lock.h"
+#include "engine/content/content.h"
+#include "engine/engine.h"
 #include "fs/tree_inside.h"
 
 struct node *tree_find_id_locked(struct tree *t, uint64_t id)

@@ -7,6 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/lock.h"
+#include "engine/content/content.h"
+#include "engine/engine.h"
+#include "engine/names/names.h"
+#include "engine/unit/checkpoint.h"
 #include "fs/tree_inside.h"
 
 bool tree_prepend(char *buf, size_t *at, const char *name)

@@ -5,7 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/message.h"
+#include "engine/metrics/failures.h"
+#include "engine/rule/rule.h"
 #include "fs/fs.h"
 #include "fs/route.h"
 #include "fs/tree.h"

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/message.h"
 
 extern char **environ;
 

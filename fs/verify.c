@@ -12,7 +12,14 @@
 #include <time.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/engine.h"
+#include "engine/base/clock.h"
+#include "engine/base/message.h"
+#include "engine/base/source.h"
+#include "engine/content/digest.h"
+#include "engine/format/commit.h"
+#include "engine/format/digest_record.h"
+#include "engine/format/format.h"
+#include "engine/format/names.h"
 #include "fs/leftovers.h"
 
 /* Storage needs several readers, even where there are few processors. */

@@ -8,6 +8,8 @@
 #ifndef FS_VERIFY_H
 #define FS_VERIFY_H
 
+#include "engine/base/message.h"
+#include "engine/format/digest_record.h"
 #include "fs/listing.h"
 #include "fs/record.h"
 #include "fs/show.h"

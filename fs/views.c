@@ -4,8 +4,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/list.h"
+#include "engine/base/lock.h"
+#include "engine/base/table.h"
+#include "engine/format/commit.h"
 #include "engine/tensors/stored.h"
+#include "engine/unit/checkpoint.h"
+#include "engine/views/view.h"
 #include "fs/indexer.h"
 #include "fs/view_assets.h"
 #include "fs/views_inside.h"

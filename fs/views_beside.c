@@ -8,7 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/table.h"
+#include "engine/format/names.h"
 #include "fs/view_assets.h"
 #include "fs/views_inside.h"
 

@@ -3,6 +3,7 @@
 #ifndef FS_VIEWS_INSIDE_H
 #define FS_VIEWS_INSIDE_H
 
+#include "engine/base/lock.h"
 #include "engine/base/table.h"
 #include "engine/views/view.h"
 #include "fs/views.h"

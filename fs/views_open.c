@@ -5,7 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/content/content.h"
+#include "engine/unit/unit.h"
+#include "engine/views/view.h"
 #include "fs/view_assets.h"
 #include "fs/view_files.h"
 #include "fs/views_inside.h"

@@ -108,8 +108,8 @@ int checkpoint_adopt(struct units *us, const struct caller *c, struct process *p
 		     struct checkpoint **out);
 
 /*
- * As checkpoint_inherit, from a committed one, for a committer: does not wait for room, and hears of
- * no failure, which is for programs. Something was removed from that one, last at @removed_ns;
+ * As checkpoint_inherit, from a committed one, for a committer: does not wait for room, and hears
+ * of no failure, which is for programs. Something was removed from that one, last at @removed_ns;
  * @may_be_ordinary: all of it may be gone.
  */
 int checkpoint_inherit_now(struct units *us, const struct caller *c, struct process *p,

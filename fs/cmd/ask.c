@@ -11,7 +11,10 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/engine.h"
+#include "engine/base/json.h"
+#include "engine/base/message.h"
+#include "engine/format/format.h"
+#include "engine/rule/rule.h"
 #include "fs/cmd/cmd.h"
 #include "fs/control_socket.h"
 #include "fs/foreign.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/config/config.h"
 #include "fs/cmd/cmd.h"
 
 /* Prints the options of @v. @with_value: only those with a value, with "|" between. */

@@ -12,7 +12,10 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/engine.h"
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
+#include "engine/base/message.h"
+#include "engine/liveness/job.h"
 #include "fs/cmd/cmd.h"
 #include "fs/control_socket.h"
 

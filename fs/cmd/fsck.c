@@ -8,6 +8,13 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "engine/backing/backing.h"
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
+#include "engine/base/message.h"
+#include "engine/config/config.h"
+#include "engine/coord/choice.h"
+#include "engine/rule/rule.h"
 #include "fs/cmd/fsck_inside.h"
 #include "fs/show.h"
 

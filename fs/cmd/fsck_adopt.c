@@ -12,8 +12,12 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/message.h"
+#include "engine/base/source.h"
 #include "engine/content/digest.h"
 #include "engine/content/structure.h"
+#include "engine/format/digest_record.h"
 #include "fs/cmd/fsck_inside.h"
 #include "fs/foreign.h"
 #include "fs/record.h"

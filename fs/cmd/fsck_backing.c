@@ -13,7 +13,14 @@
 #include <sys/xattr.h>
 
 #include "client/ckptfs_abi.h"
+#include "engine/backing/backing.h"
+#include "engine/base/json.h"
+#include "engine/base/message.h"
+#include "engine/config/config.h"
 #include "engine/content/digest.h"
+#include "engine/coord/choice.h"
+#include "engine/format/digest_record.h"
+#include "engine/format/format.h"
 #include "fs/cmd/fsck_inside.h"
 #include "fs/control_socket.h"
 

@@ -7,7 +7,10 @@
 #ifndef FS_CMD_FSCK_INSIDE_H
 #define FS_CMD_FSCK_INSIDE_H
 
-#include "engine/engine.h"
+#include "engine/backing/backing.h"
+#include "engine/config/config.h"
+#include "engine/coord/choice.h"
+#include "engine/format/format.h"
 #include "fs/cmd/cmd.h"
 #include "fs/leftovers.h"
 #include "fs/show.h"

@@ -10,6 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/message.h"
+#include "engine/coord/coord.h"
+#include "engine/format/names.h"
+#include "engine/rule/rule.h"
+#include "engine/redo/recover.h"
 #include "fs/cmd/fsck_inside.h"
 
 static void keep_waiting(struct fsck *f, const char *staging)

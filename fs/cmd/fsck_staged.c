@@ -12,7 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/message.h"
+#include "engine/format/names.h"
 #include "fs/cmd/fsck_inside.h"
 #include "fs/listing.h"
 

@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/engine.h"
+#include "engine/backing/backing.h"
+#include "engine/base/message.h"
+#include "engine/format/format.h"
 #include "fs/cmd/cmd.h"
 
 static int do_init(const char *path)

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/json.h"
+#include "engine/base/message.h"
 #include "fs/catalog.h"
 #include "fs/cmd/cmd.h"
 #include "fs/verify.h"

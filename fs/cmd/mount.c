@@ -18,6 +18,9 @@
 
 #include "client/ckptfs_abi.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/message.h"
+#include "engine/config/config.h"
+#include "engine/format/format.h"
 #include "fs/cmd/cmd.h"
 #include "fs/control_socket.h"
 #include "fs/daemon.h"

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/engine.h"
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
+#include "engine/base/message.h"
 #include "fs/cmd/cmd.h"
 #include "fs/control_socket.h"
 #include "fs/show.h"

@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
+#include "engine/base/message.h"
 #include "fs/cmd/cmd.h"
 #include "fs/control_socket.h"
 #include "fs/unmount.h"

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/engine.h"
+#include "engine/base/json.h"
+#include "engine/format/digest_record.h"
 #include "fs/cmd/cmd.h"
 #include "fs/verify.h"
 

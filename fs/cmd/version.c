@@ -9,7 +9,10 @@
 #include <sys/utsname.h>
 
 #include "client/ckptfs_abi.h"
-#include "engine/engine.h"
+#include "engine/backing/backing.h"
+#include "engine/backing/creds.h"
+#include "engine/base/message.h"
+#include "engine/format/format.h"
 #include "fs/cmd/cmd.h"
 
 static const char *device_state(void)

@@ -9,7 +9,10 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/engine.h"
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
+#include "engine/base/message.h"
+#include "engine/base/text.h"
 #include "fs/cmd/cmd.h"
 #include "fs/control_file.h"
 #include "fs/nearest.h"

@@ -6,7 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/backing/creds.h"
 #include "engine/base/cleanup.h"
+#include "engine/base/log.h"
+#include "engine/metrics/failures.h"
+#include "engine/rule/rule.h"
 #include "tests/backing/util.h"
 
 #define UUID "00000000-0000-4000-8000-000000000000"

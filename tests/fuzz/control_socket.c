@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "engine/metrics/failures.h"
 #include "fs/control_socket.h"
 
 static struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -9,6 +9,7 @@
  * Kept: each request is answered once; nothing outside the directory changes; when all is
  * released and forgotten no node, handle or descriptor is left.
  */
+#include <dirent.h>
 #include <ftw.h>
 #include <linux/capability.h>
 #include <signal.h>

@@ -8,8 +8,8 @@
     client/{ckptfs_abi,cuda_driver}.h <- client/
 
 A file includes its own directory and what is left of it; two directories of the same rank do not
-know each other. Nothing in engine/ knows FUSE. fs/ sees engine/engine.h and what that includes.
-client/ knows only itself, and of what it rests on each part knows only itself.
+know each other. Of another room it includes only the door, which DOORS lists. Nothing in engine/
+knows FUSE. client/ knows only itself, and of what it rests on each part knows only itself.
 """
 
 import os
@@ -17,6 +17,7 @@ import re
 import sys
 
 ABI = "client/ckptfs_abi.h"
+BASE = "engine/base"
 RANKS = {
     "engine/base": 0,
     "engine/format": 1,
@@ -41,20 +42,52 @@ RANKS = {
 }
 # Of client/, what the rest of it rests on: these do not know that.
 CLIENT_BASE = {"client/ckptfs_abi", "client/cuda_driver"}
-# Of the engine, what engine.h does not pass on.
-FS_MAY = {
-    "engine/engine.h",
-    "engine/base/cleanup.h",
-    "engine/base/spelling.h",
-    "engine/base/table.h",
-    "engine/content/digest.h",
-    "engine/content/structure.h",
-    "engine/tensors/digest.h",
-    "engine/tensors/read.h",
-    "engine/tensors/stored.h",
-    "engine/views/view.h",
-    "engine/format/commit.h",
+# The door of each room: the headers that fs/ and the rooms above it may include. engine/base is a
+# library, and all of it may be included.
+DOORS = {
+    "engine": ("engine",),
+    "engine/backing": ("backing", "creds"),
+    "engine/cache": ("cache",),
+    "engine/capture": ("capture",),
+    "engine/config": ("config",),
+    "engine/content": ("content", "digest", "recorded", "structure"),
+    "engine/coord": ("choice", "coord"),
+    "engine/flush": ("flush",),
+    "engine/format": ("commit", "digest_record", "format", "names"),
+    "engine/gen": ("state",),
+    "engine/liveness": ("job", "writer"),
+    "engine/metrics": ("failures", "metrics"),
+    "engine/names": ("names",),
+    "engine/redo": ("recover",),
+    "engine/rule": ("reserved_names", "rule"),
+    "engine/tensors": ("digest", "read", "stored"),
+    "engine/unit": ("unit", "checkpoint", "journal", "other_nodes"),
+    "engine/views": ("view",),
 }
+# What rooms of the engine may include of each other besides.
+BETWEEN_ROOMS = {
+    "engine/backing": ("dirwalk", "inode", "take_over"),
+    "engine/cache": ("loan",),
+    "engine/content": ("filed", "hash", "overwrites", "tensors"),
+    "engine/coord": ("agreement", "nodes"),
+    "engine/gen": ("fate", "tally", "verdict"),
+    "engine/liveness": ("casualty", "epoch"),
+    "engine/record": (
+        "decision",
+        "events",
+        "for_heir",
+        "namechain",
+        "open_record",
+        "refusal",
+        "shards",
+        "told",
+        "vote",
+    ),
+    "engine/redo": ("order", "publish_dir", "trash", "unit_header"),
+    "engine/tensors": ("cover", "index", "tree", "types"),
+    "engine/unit": ("provider", "seen"),
+}
+ENGINE_H_MAX = 8  # a program that includes engine.h does not get the whole engine
 ABOUT_FUSE = re.compile(r"fuse")
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 # Guards that are no copy of the path: users see these.
@@ -69,7 +102,12 @@ def includes(path):
                 yield number, match.group(1) == "<", match.group(2)
 
 
-def problem_of(path, system, target, fs_may):
+def is_in(doors, target):
+    folder, name = os.path.split(target)
+    return os.path.splitext(name)[0] in doors.get(folder, ())
+
+
+def problem_of(path, system, target):
     part, folder, target_folder = path.split("/")[0], os.path.dirname(path), os.path.dirname(target)
     if system:
         return "FUSE is the business of fs/" if part != "fs" and ABOUT_FUSE.search(target) else None
@@ -87,25 +125,27 @@ def problem_of(path, system, target, fs_may):
             return f"engine/ knows only itself and {ABI}"
         if target_folder != folder and RANKS[target_folder] >= RANKS[folder]:
             return f"{target_folder} is not below {folder}"
-        return None
+        if target_folder in (folder, BASE) or is_in(DOORS, target) or is_in(BETWEEN_ROOMS, target):
+            return None
+        return f"it is no door of {target_folder}"
     if target.startswith("fs/cmd/"):
         return None if folder == "fs/cmd" or path == "fs/main.c" else "only main.c knows the verbs"
-    if target.startswith("fs/") or target in fs_may:
+    if target.startswith("fs/") or target_folder == BASE or is_in(DOORS, target):
         return None
-    return "fs/ knows of the engine only engine.h and what that includes"
+    return f"it is no door of {target_folder} for fs/"
 
 
 def guard_of(path):
     return GUARDS.get(path, re.sub(r"[/.]", "_", path).upper())
 
 
-def check(path, fs_may):
+def check(path):
     problems = 0
     if path.startswith("engine/") and os.path.dirname(path) not in RANKS:
         print(f"{path}: its directory has no rank in {os.path.basename(__file__)}")
         return 1
     for number, system, target in includes(path):
-        problem = problem_of(path, system, target, fs_may)
+        problem = problem_of(path, system, target)
         if problem:
             print(f"{path}:{number}: includes {target}: {problem}")
             problems += 1
@@ -117,8 +157,24 @@ def check(path, fs_may):
     return problems
 
 
+def unused(doors, paths):
+    """Prints the headers in @doors that no file of @paths in another folder includes."""
+    used = {
+        target
+        for path in paths
+        for _, system, target in includes(path)
+        if not system and os.path.dirname(path) != os.path.dirname(target)
+    }
+    problems = 0
+    for folder, names in doors.items():
+        for name in names:
+            if f"{folder}/{name}.h" not in used:
+                print(f"{folder}/{name}.h: is listed as a door, but not used as one")
+                problems += 1
+    return problems
+
+
 def main():
-    fs_may = FS_MAY | {target for _, system, target in includes("engine/engine.h") if not system}
     paths = [
         os.path.join(folder, name)
         for top in ("client", "engine", "fs")
@@ -126,7 +182,14 @@ def main():
         for name in sorted(names)
         if name.endswith((".c", ".h"))
     ]
-    sys.exit(1 if sum(check(path, fs_may) for path in paths) else 0)
+    problems = sum(check(path) for path in paths)
+    problems += unused(DOORS, [path for path in paths if path.startswith("fs/")])
+    problems += unused(BETWEEN_ROOMS, [path for path in paths if path.startswith("engine/")])
+    number = sum(not system for _, system, _ in includes("engine/engine.h"))
+    if number > ENGINE_H_MAX:
+        print(f"engine/engine.h: includes {number} headers, more than {ENGINE_H_MAX}")
+        problems += 1
+    sys.exit(1 if problems else 0)
 
 
 main()

@@ -15,6 +15,7 @@
 #include "engine/base/fault.h"
 #include "engine/content/recorded.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/journal.h"
 #include "fs/control_socket.h"
 #include "fs/mountinfo.h"
 #include "tests/backing/util.h"

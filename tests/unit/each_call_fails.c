@@ -9,7 +9,9 @@
  */
 #include "tests/unit/mnt.h"
 
+#include "engine/format/commit.h"
 #include "engine/format/names.h"
+#include "engine/metrics/failures.h"
 #include "tests/backing/crash.h"
 #include "tests/backing/faults.h"
 

@@ -6,6 +6,7 @@
 #include "tests/unit/unit.h"
 
 #include "engine/engine.h"
+#include "engine/metrics/failures.h"
 
 static inline struct engine *engine_stub(void)
 {

@@ -3,6 +3,8 @@
 /* A write, a death or a move while a file is being published. */
 #include "tests/unit/flush_faults.h"
 
+#include "engine/metrics/failures.h"
+
 /* A frozen publish of NEW over x.pt. */
 static void begin_frozen_publish(struct file *file, unsigned calls)
 {

@@ -6,6 +6,8 @@
  */
 #include "tests/unit/flush_faults.h"
 
+#include "engine/metrics/failures.h"
+
 static void an_error_that_passes_is_not_seen(void **state)
 {
 	static const unsigned calls[] = {CALL_WRITE,   CALL_SYNC,     CALL_RENAME, CALL_SETXATTR,

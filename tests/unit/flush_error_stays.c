@@ -3,6 +3,8 @@
 /* An error of the backing that stays is told to who saves, and leaves the old file. */
 #include "tests/unit/flush_faults.h"
 
+#include "engine/metrics/failures.h"
+
 static enum generation_state state_of(struct generation *g)
 {
 	enum generation_state state;

@@ -19,6 +19,8 @@
 
 #include <pthread.h>
 
+#include "engine/format/names.h"
+#include "engine/metrics/failures.h"
 #include "tests/backing/faults.h"
 
 #define NEW_SIZE     270001

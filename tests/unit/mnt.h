@@ -13,6 +13,7 @@
 #include <sys/xattr.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/json.h"
 #include "engine/base/wait.h"
 #include "engine/content/digest.h"
 #include "engine/unit/seen.h"

@@ -4,12 +4,12 @@
  * other, while a program goes on beside them, in any order of their steps: the pointer never goes
  * back, what was removed goes, and what has its name by then stays.
  */
-#include "engine/coord/coord.h"
 #include "tests/unit/unit.h"
 
 #include <pthread.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/coord/coord.h"
 #include "engine/format/names.h"
 #include "engine/redo/order.h"
 #include "engine/redo/trash.h"

@@ -8,6 +8,7 @@
 #include "tests/unit/mnt.h"
 
 #include "engine/coord/coord.h"
+#include "engine/format/commit.h"
 #include "engine/redo/recover.h"
 #include "tests/backing/crash.h"
 

@@ -5,6 +5,7 @@
  */
 #include "tests/unit/mnt.h"
 
+#include "engine/metrics/failures.h"
 #include "engine/unit/provider.h"
 
 #define CACHE "chunk_size=64K,host_cache_size=4M," LEAST_TIMEOUT

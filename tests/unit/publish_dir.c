@@ -4,7 +4,6 @@
  * other, in any order of their steps: it has the name in the end, and what had it before is in
  * trash or gone.
  */
-#include "engine/format/commit.h"
 #include "tests/unit/unit.h"
 
 #include <pthread.h>

@@ -4,12 +4,12 @@
  * it from another version. Of most there is more elsewhere: decision, digest_record and commit in
  * tests/fuzz, events.c, nodes.c, format.c.
  */
-#include "engine/format/names.h"
 #include "tests/unit/unit.h"
 
 #include "engine/base/cleanup.h"
 #include "engine/base/json.h"
 #include "engine/coord/agreement.h"
+#include "engine/format/names.h"
 #include "engine/record/open_record.h"
 #include "engine/record/refusal.h"
 #include "engine/record/told.h"

@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "engine/base/json.h"
+#include "engine/metrics/failures.h"
 #include "fs/fs.h"
 #include "fs/requests.h"
 #include "fs/wire.h"

@@ -6,6 +6,8 @@
  */
 #include "tests/unit/save_crash.h"
 
+#include "engine/metrics/failures.h"
+
 static void removed_before_it_is_published(void **state)
 {
 	static const struct expected e[] = {{"x.pt", 0, V(OLD)},
