@@ -10,6 +10,7 @@
 #include "engine/base/json.h"
 #include "engine/base/log.h"
 #include "engine/base/wait.h"
+#include "engine/cache/cache.h"
 #include "engine/capture/capture.h"
 #include "engine/coord/nodes.h"
 #include "engine/flush/flush.h"
@@ -352,8 +353,7 @@ void engine_pending(struct engine *en, struct engine_pending *p)
 	if (!en->units)
 		return;
 	units_progress(en->units, &p->units);
-	LOCK_SCOPE(&en->cache->lock);
-	p->dirty_bytes = (en->cache->nr_dirty + en->cache->nr_flying) * en->cache->chunk_size;
+	p->dirty_bytes = cache_unflushed_bytes(en->cache);
 }
 
 int engine_drain(struct engine *en, uint64_t deadline_ns)

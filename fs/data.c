@@ -45,7 +45,7 @@ ssize_t data_read(struct fs *fs, const struct caller *c, struct handle *h, void 
 	if (n)
 		return n;
 	ct = route_content(fs, h->node);
-	if (ct && (ct->staged || content_serves_reads(ct)))
+	if (ct && (content_is_staged(ct) || content_serves_reads(ct)))
 		n = content_read(ct, h->fd, buf, size, (uint64_t)off);
 	else
 		n = backing_read(&b, h->fd, buf, size, off);
@@ -151,7 +151,6 @@ static bool has_room(struct fs *fs, const struct caller *c, struct handle *h, si
 {
 	struct backing b = fs_for(fs, c);
 	uint64_t now = clock_mono_ns();
-	struct cache *cache = fs->engine->cache;
 	struct statvfs sv;
 	int64_t room;
 
@@ -160,12 +159,8 @@ static bool has_room(struct fs *fs, const struct caller *c, struct handle *h, si
 		return true;
 	if (backing_statfs(&b, h->fd, &sv))
 		return false;
-	room = (int64_t)(sv.f_bavail * sv.f_frsize);
-	{
-		LOCK_SCOPE(&cache->lock);
-		room -= (int64_t)((cache->nr_dirty + cache->nr_flying) * cache->chunk_size);
-	}
-	room -= (int64_t)size;
+	room = (int64_t)(sv.f_bavail * sv.f_frsize) -
+	       (int64_t)cache_unflushed_bytes(fs->engine->cache) - (int64_t)size;
 	atomic_store(&fs->room_left, room);
 	atomic_store(&fs->room_asked_ns, now);
 	return room > ROOM_MARGIN;
@@ -286,7 +281,7 @@ ssize_t data_write(struct fs *fs, const struct caller *c, struct handle *h, uint
 			h->content = ct; /* the kernel sends one write at a time to an inode */
 		}
 	}
-	if (cached && ct && !ct->staged && size < BULK_MIN)
+	if (cached && ct && !content_is_staged(ct) && size < BULK_MIN)
 		cached = content_covers(ct, (uint64_t)off, size);
 	if (cached && ct && !is_passthrough(fs, h->node)) {
 		bool landed = request_take_landed(ct);
@@ -301,7 +296,8 @@ ssize_t data_write(struct fs *fs, const struct caller *c, struct handle *h, uint
 		unclaimed_notice(fs, c, h, data, size, off);
 		n = write_through(fs, c, h, ct, data, size, off, rwf);
 	}
-	if (n < 0 && n != -EINTR && n != -EINVAL && ct && ct->staged && !change.published)
+	if (n < 0 && n != -EINTR && n != -EINVAL && ct && content_is_staged(ct) &&
+	    !change.published)
 		content_fail(ct, (int)n); /* a program may ignore this; its file is not whole */
 	content_put(ct);
 	end_change(&change);
@@ -385,7 +381,8 @@ ssize_t data_write_pages(struct fs *fs, struct handle *h, const char *data, size
 	if (err)
 		return err;
 	ct = route_content(fs, h->node);
-	if (ct && !change.published && (ct->staged || content_covers(ct, (uint64_t)off, size))) {
+	if (ct && !change.published &&
+	    (content_is_staged(ct) || content_covers(ct, (uint64_t)off, size))) {
 		n = content_write(ct, data, size, (uint64_t)off);
 		done = n < 0 ? 0 : (size_t)n;
 		err = n < 0 ? (int)n : 0;
@@ -394,7 +391,7 @@ ssize_t data_write_pages(struct fs *fs, struct handle *h, const char *data, size
 	}
 	if (done < size && !err)
 		err = -EIO;
-	if (err && ct && ct->staged && !change.published)
+	if (err && ct && content_is_staged(ct) && !change.published)
 		content_fail(ct, err); /* no program may ever ask about these pages */
 	content_put(ct);
 	end_change(&change);
@@ -544,7 +541,8 @@ int data_truncate(struct fs *fs, const struct caller *c, struct node *n, uint64_
 	struct backing b = fs_for(fs, c);
 	struct inode_id id = node_inode(n);
 	struct content *ct = route_content(fs, n);
-	struct generation *g = ct && ct->staged ? units_find_inode(fs->engine->units, &id) : NULL;
+	struct generation *g =
+		ct && content_is_staged(ct) ? units_find_inode(fs->engine->units, &id) : NULL;
 	int err = -ENOTSUP;
 
 	if (g) {

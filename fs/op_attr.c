@@ -168,7 +168,8 @@ static int set_times(struct fs *fs, const struct caller *c, struct node *n, int 
 	};
 
 	struct content *ct = route_content(fs, n);
-	int err = ct && !ct->staged ? content_write_back(ct) : 0; /* or that sets them later */
+	/* else the flush would set them later */
+	int err = ct && !content_is_staged(ct) ? content_write_back(ct) : 0;
 
 	if (!err)
 		err = route_set_times(fs, c, n, fd, times);

@@ -53,8 +53,10 @@ static bool fd_of_unpublished(struct tree *t, struct node *n, struct node_fd *ou
 		cp = checkpoints_find_inode(t->engine->units, &id);
 	if (!ct && !cp)
 		return false;
-	*out = (struct node_fd){
-		.node = n, .content = ct, .checkpoint = cp, .fd = ct ? ct->fd : checkpoint_fd(cp)};
+	*out = (struct node_fd){.node = n,
+				.content = ct,
+				.checkpoint = cp,
+				.fd = ct ? content_fd(ct) : checkpoint_fd(cp)};
 	if (out->fd < 0) { /* it has failed, and its directory is gone */
 		checkpoint_put(cp);
 		return false;

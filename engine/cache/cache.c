@@ -454,6 +454,13 @@ void cache_destroy(struct cache *c)
 	free(c);
 }
 
+uint64_t cache_unflushed_bytes(struct cache *c)
+{
+	LOCK_SCOPE(&c->lock);
+
+	return (uint64_t)(c->nr_dirty + c->nr_flying) * c->chunk_size;
+}
+
 json_t *cache_to_json(struct cache *c)
 {
 	json_int_t unit = (json_int_t)c->chunk_size;

@@ -185,6 +185,9 @@ static inline bool cache_pressed(const struct cache *c)
 	return !list_empty(&c->waiting);
 }
 
+/* Takes the lock. The bytes of all chunks that are not flushed. */
+uint64_t cache_unflushed_bytes(struct cache *c);
+
 /*
  * Takes the lock. In bytes: {size, chunk_size, free, untouched (cold, a part of free), faulted (the
  * rest), dirty, flying, clean, lent, waiting, ...}.

@@ -66,6 +66,17 @@ struct content {
 	struct waitq settled;
 };
 
+static inline bool content_is_staged(const struct content *ct)
+{
+	return ct->staged;
+}
+
+/* Its descriptor, for reading and writing through the page cache; valid while referenced. */
+static inline int content_fd(const struct content *ct)
+{
+	return ct->fd;
+}
+
 /* All contents of a mount, by inode. */
 struct contents {
 	struct cache *cache;	 /* const */
