@@ -2,7 +2,6 @@
 #include "engine/unit/unit.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -21,8 +20,6 @@
 #include "engine/unit/journal_removal.h"
 #include "engine/unit/live.h"
 #include "engine/unit/trash_thread.h"
-
-#define POLL_NS (50 * NSEC_PER_MSEC)
 
 static void content_failed(void *units, const struct inode_id *id, int err)
 {
@@ -253,90 +250,9 @@ void units_destroy(struct units *us)
 	free(us);
 }
 
-void units_set_namer(struct units *us,
-		     void (*name)(void *arg, const struct inode_id *dir, const char *name,
-				  char *buf, size_t size),
-		     void *arg)
-{
-	us->name = name;
-	us->name_arg = arg;
-}
-
 void units_set_knower(struct units *us, bool (*knows)(void *arg, const struct inode_id *id))
 {
 	us->knows = knows;
-}
-
-void units_path(const struct units *us, const struct inode_id *dir, const char *name, char *buf,
-		size_t size)
-{
-	if (us->name)
-		us->name(us->name_arg, dir, name, buf, size);
-	else
-		snprintf(buf, size, "%s", name ? name : "?");
-}
-
-/* The path of @t. Takes the lock: a rename may change @t meanwhile. */
-static void target_path(struct units *us, const struct target *t, char *buf, size_t size)
-{
-	struct inode_id dir;
-	char name[NAME_MAX + 1];
-	{
-		LOCK_SCOPE(&us->lock);
-		dir = t->dir_id;
-		memcpy(name, t->name, sizeof(name));
-	}
-	units_path(us, &dir, name, buf, size);
-}
-
-void generation_path(struct generation *g, char *buf, size_t size)
-{
-	target_path(g->units, &g->target, buf, size);
-}
-
-void checkpoint_path(struct checkpoint *cp, char *buf, size_t size)
-{
-	target_path(cp->units, &cp->target, buf, size);
-}
-
-void held_path(struct held *h, char *buf, size_t size)
-{
-	target_path(h->units, &h->target, buf, size);
-}
-
-/*
- * Passing time alone, or another node, brings about many conditions that callers wait for; nothing
- * signals these. So each wait ends after POLL_NS at the latest, and the caller looks again.
- */
-static uint64_t in_a_moment(void)
-{
-	return clock_mono_ns() + POLL_NS;
-}
-
-int units_wait(struct units *us)
-{
-	return wait_on(&us->changed, in_a_moment()) == -EINTR ? -EINTR : 0;
-}
-
-int units_pause(struct units *us, uint64_t ns)
-{
-	uint64_t until = clock_mono_ns() + ns;
-	int err = 0;
-	LOCK_SCOPE(&us->lock);
-
-	while (!err && clock_mono_ns() < until)
-		err = units_wait(us);
-	return err;
-}
-
-void units_wait_for_work_locked(struct units *us)
-{
-	wait_out(&us->work, in_a_moment());
-}
-
-void units_wait_for_commits_locked(struct units *us)
-{
-	wait_out(&us->commits, in_a_moment());
 }
 
 void units_progress(struct units *us, struct units_progress *p)
