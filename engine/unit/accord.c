@@ -9,8 +9,16 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/base/fault.h"
 #include "engine/base/log.h"
 #include "engine/coord/nodes.h"
+#include "engine/record/events.h"
+
+/*
+ * The delay until an end is noticed. Too short: a process that was started after a death counts as
+ * one of the incarnation that died.
+ */
+#define NOTICE_NS (NSEC_PER_SEC / 10)
 
 bool accord_has_others(const struct units *us)
 {
@@ -37,6 +45,19 @@ struct backing accord_backing(const struct units *us, const struct process *p,
 const char *accord_generation(const struct checkpoint *cp)
 {
 	return staging_id(cp->staging);
+}
+
+struct checkpoint *accord_part(struct units *us, const char *gen)
+{
+	struct list *l;
+
+	list_for_each (l, &us->accords) {
+		struct checkpoint *cp = container_of(l, struct accord, link)->cp;
+
+		if (!strcmp(accord_generation(cp), gen))
+			return cp;
+	}
+	return NULL;
 }
 
 void accord_wake(struct checkpoint *cp)
@@ -101,12 +122,6 @@ bool accord_sees_end(const struct checkpoint *cp)
 	return !cp->accord || agreement_is_root(&cp->accord->a);
 }
 
-bool accord_knows_end(struct checkpoint *cp)
-{
-	return cp->accord && cp->accord->a.state >= AGREE_PREPARED &&
-	       checkpoint_is_closed_locked(cp);
-}
-
 bool accord_may_commit(const struct checkpoint *cp)
 {
 	const struct agreement *a = cp->accord ? &cp->accord->a : NULL;
@@ -140,23 +155,140 @@ unsigned accord_nodes(const struct checkpoint *cp)
 	return nr;
 }
 
+unsigned accord_lists(const struct accord *a, struct vote_list lists[AGREE_FANOUT + 1])
+{
+	unsigned i, nr = 0;
+
+	for (i = 0; i < a->a.nr_children; i++) {
+		if (FAULT(VOTE_TWICE) && !a->a.children[i].voted)
+			continue;
+		lists[nr].slot = a->a.slot * a->a.fanout + 1 + i;
+		lists[nr++].lines = a->children[i].list;
+	}
+	if (a->a.heir)
+		lists[nr++] = (struct vote_list){0, a->children[AGREE_ROOT].list};
+	return nr;
+}
+
 uint64_t accord_heard_ns(const struct checkpoint *cp)
 {
 	return cp->accord ? cp->accord->heard_ns : 0;
 }
 
-void accord_ended(struct checkpoint *cp)
+void accord_event(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank)
 {
+	struct accord *a = cp->accord;
+
+	if (!a)
+		return;
+	if (!agreement_is_root(&a->a))
+		events_add(a->events, (int)kind, path, rank);
 	accord_wake(cp);
 }
 
-void accord_never_shown(struct checkpoint *cp)
+void accord_tell_name(struct checkpoint *cp)
 {
 	if (!cp->accord)
 		return;
-	LOCK_SCOPE(&cp->units->lock);
-	if (!state_is_over(cp->state)) /* else others have ended it meanwhile */
-		checkpoint_set_state(cp, GENERATION_DROPPED);
+	cp->accord->renames++;
+	cp->units->renames++;
+}
+
+bool accord_has_open(const struct checkpoint *cp)
+{
+	unsigned i;
+
+	for (i = 0; cp->accord && i < cp->accord->a.nr_children; i++)
+		if (cp->accord->children[i].open && !cp->accord->a.children[i].voted)
+			return true;
+	return false;
+}
+
+bool accord_has_writers(const struct checkpoint *cp)
+{
+	unsigned i;
+
+	for (i = 0; cp->accord && i < cp->accord->a.nr_children; i++)
+		if (cp->accord->children[i].writers)
+			return true;
+	return false;
+}
+
+const json_t *accord_open_below(const struct checkpoint *cp, unsigned k)
+{
+	const struct accord *a = cp->accord;
+
+	return a->children[k].open && !a->a.children[k].voted ? a->children[k].open_on : NULL;
+}
+
+bool accord_hears_of_removing(const struct checkpoint *cp)
+{
+	unsigned i;
+
+	for (i = 0; cp->accord && i < cp->accord->a.nr_children; i++)
+		if (cp->accord->children[i].removing)
+			return true;
+	return false;
+}
+
+void accord_forget_removing(struct checkpoint *cp)
+{
+	unsigned i;
+
+	for (i = 0; cp->accord && i < cp->accord->a.nr_children; i++)
+		cp->accord->children[i].removing = false;
+}
+
+bool accord_has_dead_writer(const struct checkpoint *cp)
+{
+	return cp->accord && cp->accord->dead_writer.at_ns;
+}
+
+bool accord_has_dead_unranked_writer(const struct checkpoint *cp)
+{
+	return cp->accord && cp->accord->dead_writer.unranked;
+}
+
+bool accord_awaits_verdict(const struct checkpoint *cp)
+{
+	/* A node that gives no verdict seals it for its vote; the decision has the verdict. */
+	if (cp->state == GENERATION_SEALED && !accord_sees_end(cp) && cp->accord->a.died)
+		return true;
+	return accord_has_dead_writer(cp) && cp->state == GENERATION_OPEN &&
+	       (cp->accord->a.state < AGREE_VOTED || cp->accord->a.state == AGREE_ABORT);
+}
+
+bool accord_is_cut(const struct checkpoint *cp)
+{
+	const struct accord *a = cp->accord;
+
+	return a && (a->dead_writer.here || (a->a.state == AGREE_PREPARED && a->a.died));
+}
+
+uint64_t accord_cause_ns(const struct checkpoint *cp)
+{
+	if (accord_has_dead_writer(cp))
+		return cp->accord->dead_writer.at_ns - NOTICE_NS;
+	return cp->accord && cp->accord->cause_ns ? cp->accord->cause_ns : clock_mono_ns();
+}
+
+bool accord_awaits_end_of_writer(struct checkpoint *cp)
+{
+	struct list *l;
+
+	if (!accord_is_shared(cp))
+		return false;
+	list_for_each (l, &cp->participants) {
+		struct participant *part = container_of(l, struct participant, link);
+
+		if (part->watched && !part->ended && process_is_ending(part->process))
+			return true;
+	}
+	return false;
+}
+
+void accord_ended(struct checkpoint *cp)
+{
 	accord_wake(cp);
 }
 

@@ -32,49 +32,16 @@
 #include "engine/coord/nodes.h"
 #include "engine/record/events.h"
 
-/*
- * The delay until an end is noticed. Too short: a process that was started after a death counts as
- * one of the incarnation that died.
- */
-#define NOTICE_NS (NSEC_PER_SEC / 10)
-
 /* True if its end may still be seen. */
 static bool is_open_locked(const struct accord *a)
 {
 	return a->a.state == AGREE_OPEN && a->cp->state == GENERATION_OPEN;
 }
 
-bool accord_has_dead_writer(const struct checkpoint *cp)
+bool accord_knows_end(struct checkpoint *cp)
 {
-	return cp->accord && cp->accord->dead_writer.at_ns;
-}
-
-bool accord_has_dead_unranked_writer(const struct checkpoint *cp)
-{
-	return cp->accord && cp->accord->dead_writer.unranked;
-}
-
-bool accord_awaits_verdict(const struct checkpoint *cp)
-{
-	/* A node that gives no verdict seals it for its vote; the decision has the verdict. */
-	if (cp->state == GENERATION_SEALED && !accord_sees_end(cp) && cp->accord->a.died)
-		return true;
-	return accord_has_dead_writer(cp) && cp->state == GENERATION_OPEN &&
-	       (cp->accord->a.state < AGREE_VOTED || cp->accord->a.state == AGREE_ABORT);
-}
-
-bool accord_is_cut(const struct checkpoint *cp)
-{
-	const struct accord *a = cp->accord;
-
-	return a && (a->dead_writer.here || (a->a.state == AGREE_PREPARED && a->a.died));
-}
-
-uint64_t accord_cause_ns(const struct checkpoint *cp)
-{
-	if (accord_has_dead_writer(cp))
-		return cp->accord->dead_writer.at_ns - NOTICE_NS;
-	return cp->accord && cp->accord->cause_ns ? cp->accord->cause_ns : clock_mono_ns();
+	return cp->accord && cp->accord->a.state >= AGREE_PREPARED &&
+	       checkpoint_is_closed_locked(cp);
 }
 
 /*
@@ -114,21 +81,6 @@ bool accord_loses_writer(struct checkpoint *cp, const struct process *p)
 	note_dead_writer_locked(cp->accord, p->lived_ns, p->rank < 0);
 	cp->accord->dead_writer.here = true;
 	return true;
-}
-
-bool accord_awaits_end_of_writer(struct checkpoint *cp)
-{
-	struct list *l;
-
-	if (!accord_is_shared(cp))
-		return false;
-	list_for_each (l, &cp->participants) {
-		struct participant *part = container_of(l, struct participant, link);
-
-		if (part->watched && !part->ended && process_is_ending(part->process))
-			return true;
-	}
-	return false;
 }
 
 /*

@@ -18,7 +18,6 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
-#include "engine/base/fault.h"
 #include "engine/base/json.h"
 #include "engine/base/log.h"
 #include "engine/coord/nodes.h"
@@ -192,21 +191,6 @@ bool accord_leave(struct checkpoint *cp)
 	if (*reason)
 		checkpoint_fail(cp, -EIO, reason);
 	return left;
-}
-
-unsigned accord_lists(const struct accord *a, struct vote_list lists[AGREE_FANOUT + 1])
-{
-	unsigned i, nr = 0;
-
-	for (i = 0; i < a->a.nr_children; i++) {
-		if (FAULT(VOTE_TWICE) && !a->a.children[i].voted)
-			continue;
-		lists[nr].slot = a->a.slot * a->a.fanout + 1 + i;
-		lists[nr++].lines = a->children[i].list;
-	}
-	if (a->a.heir)
-		lists[nr++] = (struct vote_list){0, a->children[AGREE_ROOT].list};
-	return nr;
 }
 
 bool accord_vote(struct accord *a)

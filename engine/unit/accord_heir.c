@@ -106,15 +106,6 @@ void accord_stand_in(struct accord *a)
 		 name, a->cp->target.name);
 }
 
-void accord_take_root_vote(struct accord *a, struct for_heir *h)
-{
-	free(a->for_heir);
-	a->for_heir = h;
-	a->judged = h && h->judged;
-	if (h && !a->cp->rule)
-		a->cp->rule = h->rule;
-}
-
 void accord_disinherit(struct accord *a)
 {
 	char text[MESSAGE_MAX], name[256], *target = a->cp->target.name;

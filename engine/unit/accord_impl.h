@@ -220,9 +220,6 @@ void accord_stand_in(struct accord *a);
 /* Lock not held. Fills in the pointers that wait here, and the removals of the decision. */
 void accord_leave_pointers(struct checkpoint *cp, struct for_heir *h);
 
-/* For an heir: takes over what the root's vote tells. */
-void accord_take_root_vote(struct accord *a, struct for_heir *h);
-
 /*
  * Lock not held. The root of @gen is dead, and nothing is decided. True if the root has voted and
  * another participant lives, which decides.

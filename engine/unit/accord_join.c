@@ -37,19 +37,6 @@
 #define NAMING_NS     (5 * NSEC_PER_SEC)
 #define ANEW_NS	      (2 * NSEC_PER_SEC)
 
-struct checkpoint *accord_part(struct units *us, const char *gen)
-{
-	struct list *l;
-
-	list_for_each (l, &us->accords) {
-		struct checkpoint *cp = container_of(l, struct accord, link)->cp;
-
-		if (!strcmp(accord_generation(cp), gen))
-			return cp;
-	}
-	return NULL;
-}
-
 /* Records the abort of the generation @c, whose root is dead. */
 static int abort_for(struct units *us, const struct caller *owner, const struct claim *c)
 {
@@ -345,6 +332,16 @@ int accord_begin(struct checkpoint *cp)
 	 * (accord_never_shown).
 	 */
 	return r < 0 ? r : err;
+}
+
+void accord_never_shown(struct checkpoint *cp)
+{
+	if (!cp->accord)
+		return;
+	LOCK_SCOPE(&cp->units->lock);
+	if (!state_is_over(cp->state)) /* else others have ended it meanwhile */
+		checkpoint_set_state(cp, GENERATION_DROPPED);
+	accord_wake(cp);
 }
 
 static bool has_name(const struct checkpoint *cp, const struct inode_id *dir_id, const char *name)

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/clock.h"
@@ -24,52 +25,6 @@
 #define PAUSE_NS	(10 * NSEC_PER_MSEC)	/* between reports, times agreement_pause */
 #define CORRECTIONS_MAX 8
 
-void accord_event(struct checkpoint *cp, enum evidence_kind kind, const char *path, int rank)
-{
-	struct accord *a = cp->accord;
-
-	if (!a)
-		return;
-	if (!agreement_is_root(&a->a))
-		events_add(a->events, (int)kind, path, rank);
-	accord_wake(cp);
-}
-
-void accord_tell_name(struct checkpoint *cp)
-{
-	if (!cp->accord)
-		return;
-	cp->accord->renames++;
-	cp->units->renames++;
-}
-
-bool accord_has_open(const struct checkpoint *cp)
-{
-	unsigned i;
-
-	for (i = 0; cp->accord && i < cp->accord->a.nr_children; i++)
-		if (cp->accord->children[i].open && !cp->accord->a.children[i].voted)
-			return true;
-	return false;
-}
-
-bool accord_has_writers(const struct checkpoint *cp)
-{
-	unsigned i;
-
-	for (i = 0; cp->accord && i < cp->accord->a.nr_children; i++)
-		if (cp->accord->children[i].writers)
-			return true;
-	return false;
-}
-
-const json_t *accord_open_below(const struct checkpoint *cp, unsigned k)
-{
-	const struct accord *a = cp->accord;
-
-	return a->children[k].open && !a->a.children[k].voted ? a->children[k].open_on : NULL;
-}
-
 bool accord_has_living(struct checkpoint *cp)
 {
 	struct list *l;
@@ -81,24 +36,6 @@ bool accord_has_living(struct checkpoint *cp)
 			return true;
 	}
 	return accord_has_writers(cp);
-}
-
-bool accord_hears_of_removing(const struct checkpoint *cp)
-{
-	unsigned i;
-
-	for (i = 0; cp->accord && i < cp->accord->a.nr_children; i++)
-		if (cp->accord->children[i].removing)
-			return true;
-	return false;
-}
-
-void accord_forget_removing(struct checkpoint *cp)
-{
-	unsigned i;
-
-	for (i = 0; cp->accord && i < cp->accord->a.nr_children; i++)
-		cp->accord->children[i].removing = false;
 }
 
 bool accord_has_news(struct accord *a)
@@ -239,6 +176,16 @@ static void take_report_locked(struct accord *a, unsigned k, const struct told *
 		hear_of_removal_locked(a);
 }
 
+/* For an heir: takes over what the root's vote tells. */
+static void take_root_vote_locked(struct accord *a, struct for_heir *h)
+{
+	free(a->for_heir);
+	a->for_heir = h;
+	a->judged = h && h->judged;
+	if (h && !a->cp->rule)
+		a->cp->rule = h->rule;
+}
+
 /* Takes a child's vote, or, as an heir, the root's. */
 static void take_vote_locked(struct accord *a, unsigned k, const char *payload)
 {
@@ -250,7 +197,7 @@ static void take_vote_locked(struct accord *a, unsigned k, const char *payload)
 	c->nodes =
 		vote_parse(payload, &list, a->cp->units->rules, k == AGREE_ROOT ? &for_heir : NULL);
 	if (k == AGREE_ROOT)
-		accord_take_root_vote(a, for_heir);
+		take_root_vote_locked(a, for_heir);
 	if (c->list)
 		json_decref(list);
 	else
