@@ -180,25 +180,13 @@ static void note_said_locked(struct accord *a)
 	a->said_ns = clock_mono_ns();
 }
 
-/* Keeps what others have decided. False: @text is no decision. */
-static bool keep_decision(struct accord *a, const char *text)
-{
-	struct agree_decision d;
-
-	if (!agreement_read_decision(text, &d))
-		return false;
-	free(a->payloads[AGREE_OF_ABORT]);
-	a->payloads[AGREE_OF_ABORT] = strdup(d.payload);
-	return true;
-}
-
 /* The call has succeeded. False: a decision stands that nobody can read; it may be anybody's. */
 static bool take_answer_locked(struct accord *a, const struct exchange *x)
 {
 	bool of_decision = !strcmp(x->op.kind, COORD_DECISION);
 	struct agree_news news;
 
-	if (!x->ours && of_decision && !x->over && !keep_decision(a, x->first) &&
+	if (!x->ours && of_decision && !x->over && !accord_keep_decision(a, x->first) &&
 	    x->op.what == AGREE_RECORD)
 		return false;
 	if (x->ours && x->op.payload == AGREE_OF_REPORT)
@@ -236,75 +224,6 @@ static bool perform_locked(struct accord *a)
 	free(x.also);
 	free(x.text);
 	return !a->failing;
-}
-
-/* Drops the lock. True if the record @kind is there and was taken. */
-static bool look_at_locked(struct accord *a, const char *kind, char *text)
-{
-	struct units *us = a->cp->units;
-	uint64_t begun_ns = clock_mono_ns();
-	struct agree_news news;
-	ssize_t len;
-
-	lock_drop(&us->lock);
-	len = us->coord->read(us->coord_arg, a->cp->owner.uid, accord_generation(a->cp), kind, text,
-			      COORD_TEXT_MAX);
-	lock_take(&us->lock);
-	if (len == -ENOENT && !strcmp(kind, COORD_DECISION))
-		a->undecided_ns = begun_ns;
-	if (len < 0 || (!strcmp(kind, COORD_PREPARE) && accord_awaits_end_of_writer(a->cp)))
-		return false;
-	text[len] = '\0';
-	if (!strcmp(kind, COORD_DECISION) && !keep_decision(a, text))
-		return false;
-	agreement_saw(&a->a, kind, text, &news);
-	accord_take_news(a, &news);
-	a->heard_ns = a->stirred_ns = clock_mono_ns();
-	return true;
-}
-
-void accord_look(struct accord *a)
-{
-	char kinds[AGREE_AWAITS][COORD_KIND_MAX];
-	unsigned nr = agreement_awaits(&a->a, kinds), i;
-	char *text = malloc(COORD_TEXT_MAX + 1);
-	bool seen = false;
-
-	/* If one is there the others mostly are not; and if not, the next wait returns at once. */
-	for (i = 0; text && i < nr && !seen; i++)
-		while (look_at_locked(a, kinds[i], text)) {
-			seen = true;
-			if (!coord_is_log(kinds[i]))
-				break;
-			coord_log_kind(kinds[i], a->a.slot, a->a.next);
-		}
-	free(text);
-}
-
-void accord_look_behind(struct accord *a)
-{
-	struct units *us = a->cp->units;
-	struct agree_news news;
-	char *text = malloc(COORD_TEXT_MAX + 1), kind[COORD_KIND_MAX];
-	uint32_t at = a->a.next + 1, end = a->a.next + AGREE_BEHIND;
-
-	for (; text && at <= end && agreement_is_root(&a->a) && a->a.state == AGREE_PREPARED;
-	     at++) {
-		ssize_t len;
-
-		coord_log_kind(kind, a->a.slot, at);
-		lock_drop(&us->lock);
-		len = us->coord->read(us->coord_arg, a->cp->owner.uid, accord_generation(a->cp),
-				      kind, text, COORD_TEXT_MAX);
-		lock_take(&us->lock);
-		if (len < 0)
-			continue;
-		text[len] = '\0';
-		agreement_saw_behind(&a->a, text, &news);
-		accord_take_news(a, &news);
-	}
-	a->looked_behind_ns = clock_mono_ns();
-	free(text);
 }
 
 /* Drops the lock. Does all that can be done now. */
@@ -440,7 +359,7 @@ static bool hear_locked(struct units *us, const struct coord_key *keys, size_t n
 		struct accord *a = keys[i].there ? awaits_locked(us, &keys[i]) : NULL;
 
 		any = any || keys[i].there;
-		if (a && look_at_locked(a, keys[i].kind, text))
+		if (a && accord_look_at(a, keys[i].kind, text))
 			heard = true;
 	}
 	free(text);

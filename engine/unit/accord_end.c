@@ -37,36 +37,6 @@
 #define HEARD_NS (5 * NSEC_PER_SEC)
 #define LEAVE_NS (2 * NSEC_PER_SEC)
 
-static void give_reason(struct accord *a, const char *node, int err, bool dropped, bool ordinary,
-			const char *reason)
-{
-	struct refusal r = {.err = err,
-			    .reason = reason,
-			    .node = node,
-			    .dropped = dropped,
-			    .ordinary = ordinary};
-
-	if (a->payloads[AGREE_OF_ABORT])
-		return;
-	if (accord_has_dead_writer(a->cp) || a->cause_ns)
-		r.age_us = (json_int_t)((clock_mono_ns() - accord_cause_ns(a->cp)) / NSEC_PER_USEC);
-	a->payloads[AGREE_OF_ABORT] = refusal_write(&r);
-	agreement_abort(&a->a);
-}
-
-void accord_give_reason(struct accord *a, int err, bool dropped, bool ordinary, const char *reason)
-{
-	struct nodes *ns = a->cp->units->nodes;
-	char label[NODES_LABEL_MAX];
-
-	give_reason(a, nodes_label(ns, nodes_id(ns), label), err, dropped, ordinary, reason);
-}
-
-void accord_give_reason_of(struct accord *a, const char *node, int err, const char *reason)
-{
-	give_reason(a, node, err, false, false, reason);
-}
-
 /* Drops the lock. True if the child @node has voted, perhaps just before it died. */
 static bool has_voted_locked(struct accord *a, const char *node)
 {
@@ -78,13 +48,6 @@ static bool has_voted_locked(struct accord *a, const char *node)
 		if (a->a.children[i].voted && !strcmp(a->a.children[i].node, node))
 			return true;
 	return false;
-}
-
-void accord_blames_node(struct accord *a, const char *node)
-{
-	uint64_t lived_ns = nodes_lived_ns(a->cp->units->nodes, node);
-
-	a->cause_ns = lived_ns ? lived_ns : a->cp->opened_ns;
 }
 
 void accord_look_at_lives(struct accord *a)

@@ -188,21 +188,6 @@ bool accord_has_heirs(struct checkpoint *cp)
 	return cp->accord && (cp->accord->a.early || cp->accord->a.root_voted);
 }
 
-bool accord_refuses(struct accord *a, int err, const char *reason)
-{
-	if (agreement_is_over(&a->a) || (!a->a.early && !a->a.root_voted))
-		return false;
-	accord_give_reason(a, err, false, false, reason);
-	accord_wake(a->cp);
-	return true;
-}
-
-bool accord_refuse(struct checkpoint *cp, int err, const char *reason)
-{
-	LOCK_SCOPE(&cp->units->lock);
-	return cp->accord && accord_refuses(cp->accord, err, reason);
-}
-
 void accord_tidy(struct checkpoint *cp)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);

@@ -8,6 +8,8 @@
  * - accord_report.c: reports to the nodes above while the checkpoint is open, and from those below
  * - accord_death.c: a writer has died: whether the checkpoint had ended before
  * - accord_end.c: votes, decisions, failure
+ * - accord_abort.c: reasons to abort
+ * - accord_look.c: reads the records of other nodes
  * - accord_heir.c: a node that stands in for a lost root
  * - accord_pointers.c: what follows the commit, for that node
  * - accord_staged.c: the name that a staging directory is to get, for listings
@@ -149,6 +151,14 @@ bool accord_refuses(struct accord *a, int err, const char *reason);
 
 /* Takes what a child has said, which may be malformed. */
 void accord_take_news(struct accord *a, const struct agree_news *news);
+
+/* Keeps what others have decided. False: @text is no decision. */
+bool accord_keep_decision(struct accord *a, const char *text);
+
+/*
+ * Dropped. True if the record @kind is there and was taken. @text: room for COORD_TEXT_MAX and a 0.
+ */
+bool accord_look_at(struct accord *a, const char *kind, char *text);
 
 /* Dropped. Reads the records that this node awaits. */
 void accord_look(struct accord *a);
