@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/clock.h"
 #include "engine/base/lock.h"
 #include "engine/base/wait.h"
 #include "engine/unit/accord.h"
@@ -104,17 +105,15 @@ void checkpoint_get(struct checkpoint *cp)
 	cp->refs++;
 }
 
-void checkpoint_free_participants(struct list *participants)
+void checkpoint_leave(struct checkpoint *cp)
 {
-	while (!list_empty(participants)) {
-		struct participant *p = container_of(participants->next, struct participant, link);
-
-		list_del(&p->link);
-		if (p->watched)
-			jobs_unwatch(p->process);
-		process_put(p->process);
-		free(p);
-	}
+	LOCK_SCOPE(&cp->units->lock);
+	cp->nr_changing--;
+	cp->changed_ns = clock_mono_ns();
+	if (cp->unwanted) /* it was in use until now */
+		wreck_unwanted_locked(cp);
+	waitq_wake(&cp->units->commits);
+	accord_wake(cp);
 }
 
 void checkpoint_put(struct checkpoint *cp)
@@ -176,20 +175,6 @@ int checkpoint_hold_still_locked(struct checkpoint *cp)
 	default:
 		return -EEXIST;
 	}
-}
-
-bool checkpoint_is_pending(struct checkpoint *cp)
-{
-	LOCK_SCOPE(&cp->units->lock);
-	return !state_is_over(cp->state);
-}
-
-void checkpoint_set_state_by_locked(struct checkpoint *cp, enum generation_state state,
-				    const char *who)
-{
-	MACHINE_CHECK(&checkpoint_machine, cp->state, state, who, "'%s' (%s)", cp->target.name,
-		      cp->staging);
-	cp->state = state;
 }
 
 int checkpoint_hold_locked(struct checkpoint *cp, enum busy with)

@@ -19,12 +19,6 @@
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint_impl.h"
 
-bool checkpoint_is_nothing_locked(const struct checkpoint *cp)
-{
-	return checkpoint_rests_in_locked(cp, GENERATION_OPEN) && !cp->rule && !cp->inherits &&
-	       !cp->nr_changing && !cp->filed.nr && list_empty(&cp->files) && !accord_is_shared(cp);
-}
-
 /* Without locks. Drops @cp if it is nothing. */
 static bool checkpoint_forget(struct checkpoint *cp)
 {

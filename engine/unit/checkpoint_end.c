@@ -84,34 +84,6 @@ static void tell_writers_locked(struct checkpoint *cp, int err)
 	}
 }
 
-/* True if @g has failed, and the thread that found out is about to fail its checkpoint, too. */
-static bool is_about_to_fail_locked(const struct generation *g)
-{
-	const struct checkpoint *cp = g->checkpoint;
-
-	return (g->state == GENERATION_FAILED || (live_has(g) && content_error(g->content))) &&
-	       !state_is_over(cp->state);
-}
-
-void checkpoint_told(struct generation *g, const struct caller *c)
-{
-	struct units *us = g->units;
-	struct process *p = units_process(us, c);
-	char path[PATH_MAX];
-	int err = 0;
-
-	if (!p)
-		return;
-	{
-		LOCK_SCOPE(&us->lock);
-		/* Else @p would be told of that once more. */
-		while (!err && is_about_to_fail_locked(g))
-			err = units_wait(us);
-		casualty_tell(&us->casualties, p, path, sizeof(path)); /* the caller tells it */
-	}
-	process_put(p);
-}
-
 bool checkpoint_fail_if(struct checkpoint *cp, bool only_open, int err, const char *reason)
 {
 	struct units *us = cp->units;

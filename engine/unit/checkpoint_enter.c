@@ -1,77 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process is about to change a checkpoint. This file counts the changes that are under way, keeps
- * the participants, refuses or supersedes what belongs to another job, and tells a process that a
- * checkpoint of its job has failed.
+ * A process is about to change a checkpoint. This file counts the changes that are under way, adds
+ * participants, and refuses or supersedes what belongs to another job.
  *
  * Takes the units' lock, and drops it while it waits for a commit or for another process to end.
  * The rule by which a checkpoint goes is decided elsewhere (checkpoint_claim.c).
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/lock.h"
-#include "engine/base/wait.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint_impl.h"
 #include "engine/unit/journal_removal.h"
-#include "engine/unit/wreck.h"
-
-#define READ_NS (2 * NSEC_PER_SEC) /* to read /proc; too short: other nodes' saves are hidden */
-
-/* True if a writer of a checkpoint of its job has died, and the verdict is still to come. */
-static bool job_awaits_verdict_locked(struct units *us, const struct process *p)
-{
-	struct list *l;
-
-	list_for_each (l, &us->checkpoints) {
-		struct checkpoint *cp = container_of(l, struct checkpoint, link);
-
-		if (accord_awaits_verdict(cp) && epoch_same(cp->maker, p) &&
-		    epoch_started_before(p, accord_cause_ns(cp)))
-			return true;
-	}
-	return false;
-}
-
-/* The first call that would go on gets the error, and says why. */
-static int tell_casualty_locked(struct units *us, struct process *p)
-{
-	char text[MESSAGE_MAX], path[PATH_MAX];
-	int err = casualty_tell(&us->casualties, p, path, sizeof(path));
-
-	if (err) {
-		MESSAGE(text, CHECKPOINT_CASUALTY, *path ? path : "?", strerror(-err));
-		failures_add(us->failures, p->uid, "save", path, -err, text);
-	}
-	return err;
-}
-
-int checkpoints_tell_casualty_locked(struct units *us, struct process *p)
-{
-	uint64_t until = clock_mono_ns() + us->commit_ns;
-	int err = 0;
-
-	while (!err && job_awaits_verdict_locked(us, p) && clock_mono_ns() < until)
-		err = units_wait(us);
-	return err ? err : tell_casualty_locked(us, p);
-}
-
-struct participant *checkpoint_participant_of_locked(struct checkpoint *cp, const struct process *p)
-{
-	struct list *l;
-
-	list_for_each (l, &cp->participants) {
-		struct participant *part = container_of(l, struct participant, link);
-
-		if (part->process == p)
-			return part;
-	}
-	return NULL;
-}
 
 /* The incarnation of @p, as seen from the one that saves @cp. */
 static enum epoch_order epoch_of(const struct checkpoint *cp, const struct process *p)
@@ -224,8 +167,9 @@ int checkpoint_enter(struct checkpoint *cp, struct process *p)
 		LOCK_SCOPE(&us->lock);
 		do {
 			err = hold_still_for_locked(cp, p);
-			told = p && may_be_told_locked(cp, p, err) ? tell_casualty_locked(us, p)
-								   : 0;
+			told = p && may_be_told_locked(cp, p, err)
+				       ? units_tell_casualty_locked(us, p)
+				       : 0;
 			err = err ? err : told;
 			others = !err && p && is_taken_locked(cp, p) ? others_of_locked(cp, p)
 								     : NO_OTHERS;
@@ -262,17 +206,6 @@ int checkpoint_enter_open(struct checkpoint *cp)
 	return -ESTALE;
 }
 
-void checkpoint_leave(struct checkpoint *cp)
-{
-	LOCK_SCOPE(&cp->units->lock);
-	cp->nr_changing--;
-	cp->changed_ns = clock_mono_ns();
-	if (cp->unwanted) /* it was in use until now */
-		wreck_unwanted_locked(cp);
-	waitq_wake(&cp->units->commits);
-	accord_wake(cp);
-}
-
 int checkpoint_join(struct checkpoint *cp, struct process *p)
 {
 	struct participant *part = calloc(1, sizeof(*part));
@@ -296,22 +229,4 @@ void checkpoint_copied_by(struct checkpoint *cp, const struct process *p)
 
 	if (part && p->rank < 0 && p->visible)
 		part->copies = true;
-}
-
-struct process *units_process(struct units *us, const struct caller *c)
-{
-	uint64_t until = clock_mono_ns() + READ_NS;
-	struct process *p;
-
-	p = jobs_process(us->jobs, c->pid, c->uid);
-	/*
-	 * On one node a process that was not read in time may be of any job; but what other nodes
-	 * save is hidden from it.
-	 */
-	while (p && p->visible && !p->read && accord_has_others(us) && !process_has_ended(p) &&
-	       clock_mono_ns() < until && !wait_interrupted()) {
-		process_put(p);
-		p = jobs_process(us->jobs, c->pid, c->uid);
-	}
-	return p;
 }

@@ -6,7 +6,6 @@
  * itself is pure (gen/verdict.h); no commit is made here (commit.c).
  */
 #include "engine/base/wait.h"
-#include "engine/base/fault.h"
 #include "engine/base/text.h"
 #include "engine/unit/checkpoint.h"
 
@@ -214,23 +213,6 @@ void checkpoints_note_pointed(struct units *us, const struct inode_id *dir, cons
 	snprintf(path, sizeof(path), "../%s", name);
 	checkpoint_note(cp, EVIDENCE_CLOSE, path, -1);
 	checkpoint_put(cp);
-}
-
-bool checkpoint_is_closed_here_locked(struct checkpoint *cp)
-{
-	return !cp->nr_changing &&
-	       (list_empty(&cp->files) ||
-		container_of(cp->files.next, struct generation, beside)->state != GENERATION_OPEN);
-}
-
-bool checkpoint_is_closed_locked(struct checkpoint *cp)
-{
-	return checkpoint_is_closed_here_locked(cp) && !accord_has_open(cp);
-}
-
-bool checkpoint_is_flushed_locked(struct checkpoint *cp)
-{
-	return FAULT(FLUSH_FORGOTTEN) || (!cp->nr_changing && list_empty(&cp->files));
 }
 
 /* True if all processes that wrote to it have ended, and well. */

@@ -153,8 +153,11 @@ static inline bool checkpoint_rests_locked(const struct checkpoint *cp)
 /* Lock not held. A commit was not done: @cp is SEALED. True if @cp now fails for a kept error. */
 bool checkpoint_give_back(struct checkpoint *cp);
 
+/* As casualty_tell. The first call that would go on gets the error, and says why. */
+int units_tell_casualty_locked(struct units *us, struct process *p);
+
 /*
- * As casualty_tell, before @p begins another checkpoint. If one of its job is about to fail for a
+ * The same, before @p begins another checkpoint. If one of its job is about to fail for a
  * death, waits for that first, with the lock dropped. Also -EINTR.
  */
 int checkpoints_tell_casualty_locked(struct units *us, struct process *p);
