@@ -2,7 +2,7 @@
 /*
  * Reports while a checkpoint is open: what this node tells the nodes above, such as evidence, open
  * files, a rename or a death; and what it takes from its children. All with the units' lock, which
- * is not dropped. What a child says may be malformed, and is not judged here (evidence.c).
+ * is not dropped. What a child says may be malformed, and is not judged here (checkpoint_seal.c).
  */
 #include "engine/base/wait.h"
 #include "engine/unit/accord_impl.h"

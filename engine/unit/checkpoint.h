@@ -20,8 +20,9 @@
  *       OPEN                -> DROPPED    it was removed, is ordinary, or has nothing in it (h)
  *       NAMING              -> DROPPED    nothing of a unit is left in it: it is ordinary (e)
  *
- *   (a) seal (evidence.c): checkpoint_look_for_end_locked, checkpoint_ends_with_writers_locked,
- *       checkpoint_seal_locked       (b) committer_main       (c) commit (commit.c)
+ *   (a) seal_locked (checkpoint_seal.c): checkpoint_look_for_end_locked,
+ *       checkpoint_ends_with_writers_locked, checkpoint_seal_locked
+ *   (b) committer_main                                 (c) commit (commit.c)
  *   (d) checkpoint_give_back, from work_on (commit.c)  (e) work_on (commit.c)
  *   (f) checkpoint_fail, checkpoint_fail_open          (g) accord_conclude
  *   (h) checkpoint_remove, make_ordinary, checkpoint_forget, checkpoint_give_up;

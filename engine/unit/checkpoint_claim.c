@@ -61,35 +61,6 @@ static bool is_beside(void *checkpoint, const char *name)
 	return !backing_stat_at(&b, cp->target.dir, name, &stx);
 }
 
-/* True if @p alone has written to it. */
-static bool is_of_one_locked(struct checkpoint *cp, const struct process *p)
-{
-	return cp->participants.next == cp->participants.prev &&
-	       checkpoint_participant_of_locked(cp, p);
-}
-
-/* The job's previous checkpoint in this directory has a successor now: that is evidence for it. */
-static void tell_sibling(struct checkpoint *cp)
-{
-	struct list *l;
-
-	if (cp->follows || state_is_over(cp->state))
-		return; /* a late change to an older one; or over */
-	list_for_each (l, &cp->units->checkpoints) {
-		struct checkpoint *o = container_of(l, struct checkpoint, link);
-
-		if (o == cp)
-			break; /* the rest is newer; one that is not shown is the newest */
-		if (o->rule == cp->rule && !accord_has_dead_writer(o) &&
-		    epoch_same(o->maker, cp->maker) &&
-		    same_inode(&o->target.dir_id, &cp->target.dir_id)) {
-			o->has_sibling = true;
-			o->goes_on = o->goes_on || is_of_one_locked(o, cp->maker);
-		}
-	}
-	waitq_wake(&cp->units->commits);
-}
-
 /* Lets one thread decide. 1: the caller does, and calls decided. 0 or -EEXIST: it was decided. */
 static int begin_deciding(struct checkpoint *cp)
 {
@@ -132,13 +103,6 @@ static void take_from_others(struct checkpoint *cp, struct process *p)
 	process_put(maker);
 }
 
-void checkpoint_takes_rule_locked(struct checkpoint *cp, const struct rule *rule)
-{
-	cp->rule = rule;
-	tell_sibling(cp);
-	waitq_wake_all(&cp->units->changed);
-}
-
 static void decided(struct checkpoint *cp, const struct rule *rule)
 {
 	LOCK_SCOPE(&cp->units->lock);
@@ -146,7 +110,7 @@ static void decided(struct checkpoint *cp, const struct rule *rule)
 	if (!cp->rule)
 		cp->rule = rule; /* another node may have told it meanwhile */
 	if (rule)
-		tell_sibling(cp);
+		checkpoint_tell_sibling_locked(cp);
 	accord_wake(cp);
 	waitq_wake_all(&cp->units->changed);
 }

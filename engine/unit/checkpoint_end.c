@@ -4,7 +4,7 @@
  * files, and has its job hear of that at its next call.
  *
  * Takes the units' lock, except in functions that end in _locked. This file finds no end
- * (evidence.c), and commits nothing (commit.c). wreck.h keeps what a failed one leaves.
+ * (checkpoint_seal.c), and commits nothing (commit.c). wreck.h keeps what a failed one leaves.
  */
 #include <errno.h>
 #include <stdio.h>

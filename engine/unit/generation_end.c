@@ -116,15 +116,6 @@ bool generation_let_go(struct generation *g, enum busy with)
 	return err;
 }
 
-void generations_hurry_locked(struct checkpoint *cp)
-{
-	struct list *l;
-
-	list_for_each (l, &cp->files)
-		container_of(l, struct generation, beside)->hurried = true;
-	waitq_wake(&cp->units->work);
-}
-
 /* Finds a file of @cp that may be failed now, referenced. */
 static struct generation *one_of_locked(struct checkpoint *cp)
 {

@@ -120,9 +120,6 @@ struct units {
 	struct worker threads[PUBLISHERS + COMMITTERS + 2];
 };
 
-/* Publishes the files of @cp at once, even while processes still have descriptors of them. */
-void generations_hurry_locked(struct checkpoint *cp);
-
 /* Fails the files of a checkpoint that has failed. Without locks. */
 void generations_fail(struct checkpoint *cp, int err, const char *reason);
 
@@ -176,7 +173,7 @@ int checkpoint_take_overwrites(struct checkpoint *cp, struct overwrites *out);
 bool checkpoint_by_handle(struct checkpoint *cp, const struct inode_id *id,
 			  struct tensor_map **tensors);
 
-/* Look for the end of @cp (evidence.c). */
+/* Look for the end of @cp (checkpoint_seal.c). */
 void checkpoint_look_for_end_locked(struct checkpoint *cp);
 bool checkpoint_ends_with_writers_locked(struct checkpoint *cp);
 
@@ -191,6 +188,13 @@ bool checkpoint_is_being_removed_locked(struct checkpoint *cp);
 
 /* True if @cp had its end before a writer died, by what all nodes told. Seals an OPEN @cp. */
 bool checkpoint_verdict_locked(struct checkpoint *cp);
+
+/* The job's previous checkpoint in this directory has a successor now: that is evidence for it. */
+void checkpoint_tell_sibling_locked(struct checkpoint *cp);
+
+/* The counts for its rule and name as they are now; without a rule they are empty. */
+struct tally *checkpoint_tally_locked(struct checkpoint *cp);
+
 /* Lock not held. No other thread has @cp. */
 void checkpoint_forget_evidence(struct checkpoint *cp);
 
@@ -202,6 +206,19 @@ void checkpoint_forget_evidence(struct checkpoint *cp);
 bool checkpoint_holds_locked(void *checkpoint, const struct evidence *ev);
 bool checkpoint_has_file_of_locked(struct checkpoint *cp, const struct evidence *ev, int rank);
 int checkpoint_world_locked(struct checkpoint *cp);
+
+/* True if a program that copies writes it. */
+bool checkpoint_is_being_copied_locked(struct checkpoint *cp);
+
+/* True if the end of a writer cannot be seen: it is in another pid namespace, say. */
+bool checkpoint_has_unseen_writer_locked(const struct checkpoint *cp);
+
+/*
+ * True if it changes some of a committed one: its last close is its end. If nothing is left of that
+ * one it is no such change, unless it may be an ordinary directory.
+ */
+bool checkpoint_is_follow_up_locked(const struct checkpoint *cp);
+
 void units_wait_for_commits_locked(struct units *us);
 
 /* Lock not held. @cp, at @path, is committed. No effect before the first committed_take. */

@@ -188,7 +188,10 @@ bool missing_work_locked(struct units *us)
 	return true;
 }
 
-void missing_add_locked(struct checkpoint *cp, char *buf, size_t size)
+/*
+ * Adds to the text on a pending one: which ranks and nodes are missing, and when it fails for that.
+ */
+static void add_missing_locked(struct checkpoint *cp, char *buf, size_t size)
 {
 	struct text t = {buf, size, strlen(buf)};
 	uint64_t since, limit = cp->units->commit_ns;
@@ -207,4 +210,51 @@ void missing_add_locked(struct checkpoint *cp, char *buf, size_t size)
 	since = clock_mono_ns() - last_progress_locked(cp);
 	text_say(&t, "; if nothing of that comes it fails in %llu s (commit_timeout_s)",
 		 (unsigned long long)((since < limit ? limit - since : 0) / NSEC_PER_SEC));
+}
+
+static void say_missing_evidence_locked(struct checkpoint *cp, char *buf, size_t size)
+{
+	struct text t = {buf, size, 0};
+
+	rule_missing(cp->rule, checkpoint_holds_locked, cp, buf, size);
+	t.len = strlen(buf);
+	if (checkpoint_has_unseen_writer_locked(cp) && strstr(buf, "(quiet_s)"))
+		text_say(&t, "; no silence counts, since the daemon cannot see a process that "
+			     "wrote it (another pid namespace?): `ckptfs commit` does it");
+}
+
+void checkpoint_missing(struct checkpoint *cp, char *buf, size_t size)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	if (others_missing(cp, buf, size))
+		; /* that has filled @buf */
+	else if (cp->state == GENERATION_SEALED)
+		snprintf(buf, size, "its end was seen; files of it are still being flushed");
+	else if (cp->stuck)
+		snprintf(buf, size,
+			 "the backing, which refuses its commit so far; it is tried again");
+	else if (cp->state != GENERATION_OPEN)
+		snprintf(buf, size, "being committed");
+	else if (checkpoint_is_being_removed_locked(cp))
+		snprintf(buf, size,
+			 "a while without changes (quiet_s), since files of it were removed");
+	else if (checkpoint_is_being_copied_locked(cp))
+		snprintf(buf, size,
+			 "the exit of every writer with status 0 and a while without writes "
+			 "(quiet_s), since it is being copied");
+	else if (checkpoint_is_follow_up_locked(cp))
+		snprintf(buf, size, "the close of every file and a while without writes (quiet_s)");
+	else if (!cp->rule)
+		snprintf(buf, size, "a file whose name tells what it is");
+	else if (rule_is_temp(cp->rule, cp->target.name))
+		snprintf(buf, size, "the rename to its final name");
+	else if (rule_ended(cp->rule, checkpoint_holds_locked, cp) >= 0 &&
+		 !checkpoint_is_closed_locked(cp))
+		snprintf(buf, size, "the close of every file");
+	else if (rule_ended(cp->rule, checkpoint_holds_locked, cp) >= 0)
+		snprintf(buf, size,
+			 "a while without writes (quiet_s), since what writes it has no rank");
+	else
+		say_missing_evidence_locked(cp, buf, size);
+	add_missing_locked(cp, buf, size);
 }

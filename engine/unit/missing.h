@@ -18,7 +18,8 @@
  *   writes that fail there is io_retry_s.
  *
  * Any change in it, a write to one of its files, and the end of one of its writers is progress. All
- * with the units' lock held. Votes that do not come are accord_end.c's.
+ * with the units' lock held, but for checkpoint_missing (checkpoint.h), which takes it. Votes that
+ * do not come are accord_end.c's.
  */
 #ifndef ENGINE_UNIT_MISSING_H
 #define ENGINE_UNIT_MISSING_H
@@ -27,10 +28,5 @@
 
 /* Drops the lock meanwhile. Fails a checkpoint that is late. False: there is none. */
 bool missing_work_locked(struct units *us);
-
-/*
- * Adds to the text on a pending one: which ranks and nodes are missing, and when it fails for that.
- */
-void missing_add_locked(struct checkpoint *cp, char *buf, size_t size);
 
 #endif
