@@ -56,7 +56,7 @@ static void add_pointer(struct checkpoint *cp, struct for_heir *t, const struct 
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	struct generation *g = p->written;
-	uint64_t written_ns = g ? publish_written_ns(g) : p->held->since_wall_ns, closed_ns;
+	uint64_t written_ns = g ? generation_written_ns(g) : p->held->since_wall_ns, closed_ns;
 	char text[LEFT_POINTER_TEXT + 1], name[NAME_MAX + 1];
 	struct statx stx;
 	ssize_t len;

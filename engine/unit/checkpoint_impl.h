@@ -2,14 +2,15 @@
 /*
  * What the files of checkpoint.h share:
  *
- * - checkpoint.c: lookup, references, its files; a thread that has one for itself
+ * - checkpoint.c: lookup, references, its files
  * - checkpoint_state.c: the state, and what holds
  * - participant.c: processes that write to it
  * - checkpoint_begin.c: makes the staging directory, and shows it
  * - checkpoint_enter.c: processes that change it
  * - checkpoint_claim.c: its rule, or an ordinary directory
  * - checkpoint_name.c: a program removes or renames it
- * - checkpoint_end.c: the end; failure
+ * - checkpoint_end.c: the end
+ * - hold.c, fail.c: a thread has one for itself; failure
  * - checkpoint_told.c: processes hear of a failure
  * - checkpoint_abandoned.c: a writer died, or the mount ends
  *

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Begins generations and manages their lifetime: creates the staging file, enters the generation in
- * units->live, counts its references, and frees it with the last one.
+ * Begins generations: creates the staging file, and enters the generation in units->live.
  *
  * Takes the units' lock, and makes no call to the backing with it. It does not end generations
  * (generation_end.c): a generation must have ended before its last reference is put.
@@ -200,61 +199,4 @@ int generation_begin_in(struct checkpoint *cp, const struct caller *c, int rank,
 	if (other)
 		generation_put(g);
 	return 0;
-}
-
-const struct inode_id *generation_id(const struct generation *g)
-{
-	return &g->id;
-}
-
-const struct caller *generation_owner(const struct generation *g)
-{
-	return &g->owner;
-}
-
-const char *generation_staging(const struct generation *g)
-{
-	return g->staging;
-}
-
-struct content *generation_content(const struct generation *g)
-{
-	return g->content;
-}
-
-struct checkpoint *generation_checkpoint(const struct generation *g)
-{
-	return g->checkpoint;
-}
-
-void generation_get(struct generation *g)
-{
-	LOCK_SCOPE(&g->units->lock);
-	g->refs++;
-}
-
-void generation_put(struct generation *g)
-{
-	struct list *l, *tmp;
-
-	if (!g)
-		return;
-	{
-		LOCK_SCOPE(&g->units->lock);
-		if (--g->refs)
-			return;
-	}
-	list_for_each_safe (l, tmp, &g->writers)
-		free(container_of(l, struct writer, link));
-	list_for_each_safe (l, tmp, &g->expected)
-		free(container_of(l, struct opener, link));
-	if (g->target.dir >= 0)
-		close(g->target.dir);
-	content_put(g->content);
-	checkpoint_put(g->checkpoint);
-	process_put(g->maker);
-	process_put(g->writer);
-	free(g->path);
-	free(g->rel);
-	free(g);
 }

@@ -2,12 +2,15 @@
 /*
  * What the files of generations (unit.h) share:
  *
- * - generation_begin.c: the staging file, references
+ * - generation.c: references
+ * - generation_begin.c: the staging file
  * - generation_find.c: by name, inode or staging name
- * - generation_writers.c: writers; whether a generation is closed
+ * - generation_settle.c: whether a generation is closed
+ * - generation_writers.c: writers
  * - generation_wait.c: waits for the publish
  * - generation_name.c: a program removes or renames a generation
- * - generation_end.c: the end; failure
+ * - generation_end.c: the end
+ * - hold.c, fail.c: a thread has one for itself; failure
  *
  * All functions here are for callers that hold the units' lock. Functions that other files of this
  * directory use are in internal.h.

@@ -283,6 +283,9 @@ static inline bool generation_rests(const struct generation *g)
 	return g->state <= GENERATION_SEALED && !(g->busy & BUSY_HELD);
 }
 
+/* Lock not held. When its last bytes were written, by the wall clock. */
+uint64_t generation_written_ns(struct generation *g);
+
 /* Makes @g the newest generation, and the one that its name shows. */
 void generation_show_locked(struct generation *g);
 
@@ -306,7 +309,6 @@ int generation_drop_one(struct generation *g);
  */
 int publish_whole(struct generation *g, struct error *e);
 int publish_name(struct generation *g, bool *named, struct error *e);
-uint64_t publish_written_ns(struct generation *g); /* by the wall clock */
 void publish_end(struct generation *g, enum generation_state state, int err, bool named,
 		 const char *reason);
 

@@ -128,7 +128,8 @@ static bool prepare_taken(struct checkpoint *cp, struct pending *p)
 
 	if (!err)
 		list_pointer(cp, p->target, p->staging,
-			     p->written ? publish_written_ns(p->written) : p->held->since_wall_ns);
+			     p->written ? generation_written_ns(p->written)
+					: p->held->since_wall_ns);
 	if (!err || p->held)
 		return true;
 	publish_end(p->written, GENERATION_COMMITTED, err, false, e.text);

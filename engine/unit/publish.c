@@ -168,7 +168,7 @@ static int take_turns(struct generation *g, struct backing *b, int dir, const ch
 {
 	struct units *us = g->units;
 
-	if (!order_is_newer(b, dir, name, publish_written_ns(g)))
+	if (!order_is_newer(b, dir, name, generation_written_ns(g)))
 		return 0;
 	LOCK_SCOPE(&us->lock);
 	g->overtaken = true;
@@ -291,12 +291,6 @@ static int target_of(struct generation *g, char path[PATH_MAX], char name[NAME_M
 	return g->target.dir;
 }
 
-uint64_t publish_written_ns(struct generation *g)
-{
-	LOCK_SCOPE(&g->units->contents->cache->lock);
-	return g->content->written_ns ? g->content->written_ns : clock_wall_ns();
-}
-
 int publish_whole(struct generation *g, struct error *e)
 {
 	struct units *us = g->units;
@@ -309,7 +303,7 @@ int publish_whole(struct generation *g, struct error *e)
 		LOCK_SCOPE(&us->contents->cache->lock);
 		size = ct->size;
 	}
-	mtime_ns = publish_written_ns(g);
+	mtime_ns = generation_written_ns(g);
 	generation_path(g, path, sizeof(path));
 	{
 		LOCK_SCOPE(&us->lock);

@@ -11,7 +11,6 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/log.h"
-#include "engine/base/wait.h"
 #include "engine/redo/trash.h"
 #include "engine/unit/internal.h"
 
@@ -23,66 +22,18 @@ int wrecks_init(struct wrecks *ws)
 	return table_init(&ws->by_inode);
 }
 
-void wreck_add_locked(struct checkpoint *cp)
-{
-	struct wrecks *ws = &cp->units->wrecks;
-
-	list_del(&cp->link);
-	list_append(&ws->all, &cp->link);
-	table_add(&ws->by_inode, &cp->by_inode, hash_inode(&cp->id));
-}
-
-/* The caller gets the list's reference. */
-static void take_off_locked(struct checkpoint *cp)
-{
-	list_del(&cp->link);
-	table_del(&cp->units->wrecks.by_inode, &cp->by_inode);
-	atomic_fetch_sub(&cp->units->nr_checkpoints, 1);
-}
-
 void wrecks_finish(struct units *us)
 {
 	while (us->wrecks.all.next && !list_empty(&us->wrecks.all)) {
 		struct checkpoint *cp = container_of(us->wrecks.all.next, struct checkpoint, link);
 
-		take_off_locked(cp);
+		wreck_take_off_locked(cp);
 		checkpoint_put(cp);
 	}
 	table_finish(&us->wrecks.by_inode);
 }
 
-struct checkpoint *wreck_find_locked(const struct units *us, const struct inode_id *id)
-{
-	struct list *l;
-
-	table_for_each (l, &us->wrecks.by_inode, hash_inode(id)) {
-		struct checkpoint *cp = container_of(l, struct checkpoint, by_inode.link);
-
-		if (same_inode(&cp->id, id))
-			return cp;
-	}
-	return NULL;
-}
-
 /* --- without descriptors --- */
-
-bool wreck_rests_locked(const struct checkpoint *cp)
-{
-	return cp->refs == 1 && cp->state == GENERATION_FAILED && !list_empty(&cp->by_inode.link);
-}
-
-void wreck_shrink_locked(struct checkpoint *cp, int *fd, int *dir)
-{
-	*fd = *dir = -1;
-	/* Its lock tells other nodes that this daemon carries out the decision. */
-	if (cp->decided || !cp->below)
-		return;
-	*fd = cp->fd;
-	*dir = cp->target.dir;
-	cp->fd = cp->target.dir = -1;
-	checkpoint_forget_evidence(cp);
-	filed_finish(&cp->filed);
-}
 
 /* A descriptor of the parent directory, for the caller to close, or -errno. */
 static int pin_parent(struct checkpoint *cp)
@@ -162,7 +113,7 @@ static void forget(struct checkpoint *cp, bool too_many)
 		LOCK_SCOPE(&us->lock);
 		gone = cp->refs == 2 && (cp->cleared || too_many);
 		if (gone) {
-			take_off_locked(cp);
+			wreck_take_off_locked(cp);
 			cp->refs--; /* the list's */
 		}
 	}
@@ -209,12 +160,6 @@ void wrecks_outlived_locked(struct units *us, const struct checkpoint *cp)
 		if (same_inode(&o->target.dir_id, &cp->target.dir_id))
 			o->outlived = true;
 	}
-}
-
-void wreck_unwanted_locked(struct checkpoint *cp)
-{
-	cp->unwanted = cp->units->room.wrecks = true;
-	waitq_wake(&cp->units->trashed);
 }
 
 /* The next wreck to remove, referenced. */

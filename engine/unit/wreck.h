@@ -38,6 +38,9 @@ void wrecks_finish(struct units *us);
 /* @cp, which is in units->checkpoints, has failed: moves it here. */
 void wreck_add_locked(struct checkpoint *cp);
 
+/* Takes @cp off. The caller gets the list's reference. */
+void wreck_take_off_locked(struct checkpoint *cp);
+
 /* Finds the wreck whose directory is @id, or NULL. */
 struct checkpoint *wreck_find_locked(const struct units *us, const struct inode_id *id);
 
