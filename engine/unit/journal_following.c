@@ -15,7 +15,7 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/journal_held.h"
 #include "engine/unit/journal_removal.h"
-#include "engine/unit/trash_thread.h"
+#include "engine/unit/trash_queue.h"
 
 static bool is_beside_locked(const struct target *t, const struct checkpoint *cp)
 {

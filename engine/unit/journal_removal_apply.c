@@ -18,7 +18,7 @@
 #include "engine/base/log.h"
 #include "engine/redo/trash.h"
 #include "engine/unit/journal_removal_impl.h"
-#include "engine/unit/trash_thread.h"
+#include "engine/unit/trash_queue.h"
 
 static bool is_it(void *removal, int pin, const struct statx *stx)
 {

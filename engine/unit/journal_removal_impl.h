@@ -2,9 +2,11 @@
 /*
  * What the files of journal_removal.h share:
  *
- * - journal_removal.c: begins removals, hides names, and finds removals
+ * - journal_removal.c: hides names, and finds removals
+ * - journal_removal_begin.c: begins removals
  * - journal_removal_due.c: a commit makes removals due
- * - journal_removal_judge.c: the committers look at waiting removals from time to time
+ * - journal_removal_judge.c: what becomes of a waiting removal
+ * - journal_removal_work.c: the committers look at waiting removals from time to time
  * - journal_removal_apply.c: a removal leaves the backing, or becomes a change
  * - journal_removal_report.c: what people are told
  *
@@ -62,6 +64,10 @@ void removal_destroy(struct removal *r);
 
 void removal_list_remove_locked(struct units *us, struct removal *r);
 
+/* Hides @name in @dir, for the last part of @r. 0 or -ENOMEM. */
+int removal_hide_locked(struct units *us, struct removal *r, const struct inode_id *dir,
+			const char *name);
+
 /* Takes @part off: its names reappear, and the removal is partial. */
 void removal_undo_locked(struct units *us, struct removal *r, struct part *part);
 
@@ -70,6 +76,9 @@ void removal_let_go_locked(struct units *us, struct removal *r, bool done);
 
 /* @hurry: no commit is waited for any more, as if the remover had ended. */
 enum fate removal_fate_locked(struct units *us, const struct removal *r, bool hurry);
+
+/* Finds the part of a remover that died. */
+struct part *removal_cut_short_locked(const struct removal *r);
 
 /* True if @cp is a checkpoint directory of the same job and in the same directory. */
 bool removal_is_for_locked(const struct removal *r, const struct checkpoint *cp);

@@ -4,7 +4,7 @@
 #include "engine/base/lock.h"
 #include "engine/redo/publish_dir.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/trash_thread.h"
+#include "engine/unit/trash_queue.h"
 
 /* True if this mount has published that inode since @checkpoint was begun. */
 static bool is_ours(void *checkpoint, const struct statx *stx)

@@ -22,7 +22,7 @@
 #include "engine/unit/accord.h"
 #include "engine/unit/claim.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/trash_thread.h"
+#include "engine/unit/trash_queue.h"
 
 /* Must be below 30 s, for which `ckptfs mount` waits for the daemon. */
 #define RECOVER_NS (10 * NSEC_PER_SEC)

@@ -13,8 +13,8 @@
  *
  * Then, with on_full=wait:S, the daemon waits S seconds for others to make room. Then it is full.
  *
- * The trash thread takes the steps; asking does not block. Everything here is called without locks,
- * unless it says otherwise.
+ * The trash thread takes the steps (trash_thread.c); asking does not block. Everything here is
+ * called without locks, unless it says otherwise.
  */
 #ifndef ENGINE_UNIT_ROOM_H
 #define ENGINE_UNIT_ROOM_H
@@ -25,9 +25,17 @@
 
 struct checkpoint;
 
+/* A request. */
+struct room_want {
+	struct list link;
+	uint64_t ticket, emptied; /* room.emptied at that time */
+	uid_t uid;
+	struct inode_id dir; /* in which the user saves; all 0: unknown */
+};
+
 /* The state of all that, in struct units. Lock. */
 struct room {
-	struct list wanted;	/* struct want: the requests, in order */
+	struct list wanted;	/* struct room_want: the requests, in order */
 	uint64_t asked, served; /* tickets given; served */
 	uint64_t freed;		/* the last ticket for which something was freed */
 	uint64_t emptied;	/* pieces of trash and unwanted wrecks removed so far */
@@ -46,19 +54,6 @@ bool room_for_checkpoint(struct checkpoint *cp, struct shortage *s);
 
 /* True if there was no room for it a moment ago. */
 bool room_is_awaited_locked(uint64_t short_ns);
-
-struct unit_place;
-
-/*
- * True if a newer committed checkpoint stands beside @u. Without the lock. The newer one may be
- * removed as well, but stays until a newer one stands beside it.
- */
-bool unit_has_newer(struct units *us, const struct caller *owner, const struct unit_place *u);
-
-/* --- for the trash thread. Lock held, dropped meanwhile --- */
-
-bool room_is_wanted(struct units *us);
-void room_work(struct units *us);
 
 /* At umount. */
 void room_finish(struct units *us);

@@ -1,77 +1,57 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/unit/trash_thread.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/base/log.h"
+#include "engine/base/clock.h"
 #include "engine/base/wait.h"
-#include "engine/redo/trash.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/journal_removal.h"
+#include "engine/unit/room.h"
+#include "engine/unit/trash_queue.h"
+#include "engine/unit/wreck.h"
 
-#define TRIES 3
-
-struct trash {
-	struct list link;
-	struct caller owner;
-	int dir;
-	char name[TRASH_MAX];
-};
-
-/* A reader may be keeping its index (fs/indexer.h) in what is removed: then it fills once more. */
-static int remove_filling(struct backing *b, struct contents *cached, int dir, const char *name)
+static bool free_some(struct units *us, const struct room_want *w)
 {
-	int err, tries = TRIES;
-
-	do
-		err = trash_remove(b, cached, dir, name);
-	while (err == -ENOTEMPTY && --tries);
-	return err;
+	if (wrecks_clear(us) || removals_hasten(us, w->uid, NULL))
+		return true;
+	return us->room.delete_last && removals_hasten(us, w->uid, &w->dir);
 }
 
-void trash_empty_later(struct units *us, const struct caller *owner, int dir, const char *id)
+static bool room_is_wanted(struct units *us)
 {
-	struct trash *t = calloc(1, sizeof(*t));
-
-	if (!t)
-		return; /* fsck will find it */
-	t->owner = *owner;
-	t->dir = backing_dup(us->contents->backing, dir);
-	trash_name(t->name, id);
-	LOCK_SCOPE(&us->lock);
-	list_append(&us->trash, &t->link);
-	waitq_wake(&us->trashed);
+	return !list_empty(&us->room.wanted) || us->room.wrecks;
 }
 
-static void empty(struct units *us, struct trash *t)
+/* Drops the lock meanwhile. */
+static void room_work(struct units *us)
 {
-	struct contents *cached = us->contents;
-	struct backing b = backing_owner(cached->backing, &t->owner);
-	int err;
+	struct room_want *w;
+	bool freed;
 
-	err = remove_filling(&b, cached, t->dir, t->name);
-	if (err)
-		log_warn("'%s' cannot be removed: %s. It was replaced or removed by its owner; "
-			 "`ckptfs fsck` clears it away",
-			 t->name, strerror(-err));
-	close(t->dir);
-	free(t);
-}
-
-void trash_empty_locked(struct units *us)
-{
-	while (!list_empty(&us->trash)) {
-		struct trash *t = container_of(us->trash.next, struct trash, link);
-
-		list_del(&t->link);
+	if (list_empty(&us->room.wanted)) {
+		us->room.wrecks = false;
 		lock_drop(&us->lock);
-		empty(us, t);
+		freed = wrecks_clear(us);
 		lock_take(&us->lock);
-		us->room.emptied++;
+		us->room.emptied += freed;
+		return;
 	}
+	w = container_of(us->room.wanted.next, struct room_want, link);
+	freed = us->room.emptied != w->emptied;
+	if (!freed) {
+		lock_drop(&us->lock);
+		freed = free_some(us, w);
+		lock_take(&us->lock);
+	}
+	trash_empty_locked(us);
+	if (freed)
+		us->room.freed = w->ticket;
+	us->room.served = w->ticket;
+	list_del(&w->link);
+	free(w);
+	waitq_wake_all(&us->changed);
 }
 
 static void recover_again_locked(struct units *us)

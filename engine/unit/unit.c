@@ -19,6 +19,7 @@
 #include "engine/unit/journal_held.h"
 #include "engine/unit/journal_removal.h"
 #include "engine/unit/live.h"
+#include "engine/unit/trash_queue.h"
 #include "engine/unit/trash_thread.h"
 
 static void content_failed(void *units, const struct inode_id *id, int err)
