@@ -28,8 +28,7 @@
 #include "engine/redo/publish_dir.h"
 #include "engine/redo/recover.h"
 #include "engine/unit/accord_impl.h"
-#include "engine/unit/commit_impl.h"
-#include "engine/unit/decide.h"
+#include "engine/unit/commit_describe.h"
 
 /* --- the root --- */
 

@@ -8,6 +8,7 @@
 #include "engine/backing/dirwalk.h"
 #include "engine/base/lock.h"
 #include "engine/unit/accord_impl.h"
+#include "engine/unit/publish_checkpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>

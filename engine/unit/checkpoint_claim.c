@@ -16,6 +16,7 @@
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint_impl.h"
 #include "engine/unit/journal_removal.h"
+#include "engine/unit/publish_checkpoint.h"
 
 /* Makes @cp an ordinary directory, which gets its name at once: -EEXIST. Or another error. */
 static int make_ordinary(struct checkpoint *cp)

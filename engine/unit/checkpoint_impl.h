@@ -5,7 +5,8 @@
  * - checkpoint.c: lookup, references, its files
  * - checkpoint_state.c: the state, and what holds
  * - participant.c: processes that write to it
- * - checkpoint_begin.c: makes the staging directory, and shows it
+ * - checkpoint_stage.c: makes the staging directory, and shows it
+ * - checkpoint_begin.c: begins it, or gives that up
  * - checkpoint_enter.c: processes that change it
  * - checkpoint_claim.c: its rule, or an ordinary directory
  * - checkpoint_name.c: a program removes or renames it

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program removes or renames a checkpoint that is not committed yet; and the name that its
- * directory has on the backing.
+ * A program removes or renames a checkpoint that is not committed yet.
  *
  * Takes the units' lock, and makes no call to the backing with it: meanwhile the checkpoint is busy
  * (BUSY_HELD), so that no other thread changes or ends it. This file gives no committed one its
@@ -19,28 +18,6 @@
 #include "engine/unit/accord.h"
 #include "engine/unit/checkpoint_impl.h"
 #include "engine/unit/journal_removal.h"
-
-int checkpoint_has_name(struct checkpoint *cp, const char *name)
-{
-	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
-	struct statx stx;
-	struct inode_id id;
-	int err = backing_stat_at(&b, cp->target.dir, name, &stx);
-
-	if (err)
-		return err == -ENOENT ? 0 : err;
-	id = inode_id_of(&stx);
-	return same_inode(&id, &cp->id);
-}
-
-int checkpoint_name_ordinary(struct checkpoint *cp)
-{
-	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
-	int err =
-		backing_rename(&b, cp->target.dir, cp->staging, cp->target.dir, cp->target.name, 0);
-
-	return err == -ENOENT && checkpoint_has_name(cp, cp->target.name) > 0 ? 0 : err;
-}
 
 int checkpoint_remove(struct checkpoint *cp, const struct caller *c)
 {

@@ -4,12 +4,10 @@
  * it, and writes it into staging (O3 of commit.c).
  *
  * Assumes a complete listing (commit_list.c), and that the caller acts for the owner. Takes the
- * units' lock for the participants, and makes no call to the backing with it.
- * engine/format/commit.h defines the format.
+ * units' lock, and makes no call to the backing with it. engine/format/commit.h defines the format.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,6 +20,7 @@
 #include "engine/coord/nodes.h"
 #include "engine/redo/unit_header.h"
 #include "engine/unit/accord.h"
+#include "engine/unit/commit_describe.h"
 #include "engine/unit/commit_impl.h"
 
 #define WRITE_BUFFER 65536
@@ -224,44 +223,6 @@ static uint64_t last_sequence(struct checkpoint *cp)
 
 	(void)BACKING_ANEW(look_for_last(cp, &last));
 	return last;
-}
-
-/* Its path below the backing, by which recovery finds it; else @path, which is not exact. */
-static void unit_path(struct checkpoint *cp, const char *path, char *buf, size_t size)
-{
-	size_t len;
-
-	if (backing_path_below(cp->units->contents->backing, cp->target.dir, buf, size)) {
-		snprintf(buf, size, "%s", path);
-		return;
-	}
-	len = strlen(buf);
-	if (len + strlen(cp->target.name) + 2 > size)
-		snprintf(buf, size, "%s", path);
-	else
-		snprintf(buf + len, size - len, "%s%s", len ? "/" : "", cp->target.name);
-}
-
-void commit_describe(struct checkpoint *cp, const char *path, struct commit_header *h)
-{
-	struct list *l;
-	int world = 0;
-
-	memset(h, 0, sizeof(*h));
-	unit_path(cp, path, h->unit, sizeof(h->unit));
-	snprintf(h->generation, sizeof(h->generation), "%s", staging_id(cp->staging));
-	snprintf(h->job, sizeof(h->job), "%s", cp->maker->key);
-	LOCK_SCOPE(&cp->units->lock);
-	list_for_each (l, &cp->participants) {
-		struct process *p = container_of(l, struct participant, link)->process;
-
-		world = p->world > world ? p->world : world;
-	}
-	h->ranks = world ? (unsigned)world : 1;
-	if (cp->done >= 0)
-		rule_evidence(cp->rule, cp->done, h->done, sizeof(h->done));
-	else
-		snprintf(h->done, sizeof(h->done), "%s", cp->asked ? "asked" : "last close");
 }
 
 int commit_fill_header(struct checkpoint *cp, const char *path, struct commit_header *h)

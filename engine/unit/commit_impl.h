@@ -42,12 +42,6 @@ int commit_listing_fill(struct listing *l);
 
 void commit_listing_finish(struct listing *l);
 
-/*
- * Fills in those header fields that only the node that saw the end can know: all but sequence,
- * time, and number of nodes.
- */
-void commit_describe(struct checkpoint *cp, const char *path, struct commit_header *h);
-
 /* Fills in the whole header. @path: of @cp, for messages. 0 or -errno. */
 int commit_fill_header(struct checkpoint *cp, const char *path, struct commit_header *h);
 

@@ -2,14 +2,13 @@
 #include "engine/unit/decide.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/base/lock.h"
 #include "engine/coord/coord.h"
 #include "engine/unit/accord.h"
+#include "engine/unit/commit_describe.h"
 #include "engine/unit/internal.h"
 
 /* *@stands: the record that exists now, @text or an earlier one. */
@@ -27,21 +26,6 @@ static int record(struct checkpoint *cp, const char *text, struct decision *stan
 		return ours;
 	return ours ? decision_parse(text, strlen(text), stands)
 		    : decision_parse(first, len, stands);
-}
-
-void decision_propose(struct checkpoint *cp, const char *path, const struct order *order,
-		      struct decision *d)
-{
-	memset(d, 0, sizeof(*d));
-	d->commit = true;
-	snprintf(d->unit, sizeof(d->unit), "%s", path);
-	if (order)
-		d->order = *order;
-	LOCK_SCOPE(&cp->units->lock);
-	d->replaces = cp->replaces;
-	memcpy(d->generation, cp->replaced_generation, sizeof(d->generation));
-	d->ino = cp->replaced.ino;
-	d->btime_ns = cp->replaced.btime_ns;
 }
 
 int decision_record(struct checkpoint *cp, const char *path, const struct order *order)

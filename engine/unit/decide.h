@@ -22,10 +22,6 @@ int decision_record(struct checkpoint *cp, const char *path, const struct order 
  */
 bool decision_withdraw(struct checkpoint *cp, const char *path);
 
-/* What decision_record would record. For a root that may be lost before that (accord_heir.c). */
-void decision_propose(struct checkpoint *cp, const char *path, const struct order *order,
-		      struct decision *d);
-
 /* Drops the records, which are of no use any more. */
 void decision_forget(struct checkpoint *cp);
 

@@ -3,16 +3,15 @@
  * Begins a checkpoint from what a directory has already: a change to a committed checkpoint, or a
  * directory that a late file shows to be one. Files are inherited as hard links, so an unchanged
  * file keeps its inode; directories are made anew. The first change of an inherited file makes a
- * copy of it.
+ * copy of it (unshare.c).
  *
  * Takes the units' lock, and makes no call to the backing with it. BUSY_INHERIT lets one thread at
- * a time inherit, BUSY_UNSHARE one copy a file. change.c says when such a checkpoint ends.
+ * a time inherit. change.c says when such a checkpoint ends.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "engine/backing/dirwalk.h"
@@ -71,22 +70,6 @@ static int take_over_directory(struct checkpoint *cp, int pin, const struct stat
 	return err;
 }
 
-/* Notes that the file of inode @id is also in the directory that @cp inherits. */
-static int note_shared(struct checkpoint *cp, const struct inode_id *id)
-{
-	if (cp->nr_shared == cp->shared_room) {
-		size_t room = cp->shared_room ? 2 * cp->shared_room : 16;
-		struct inode_id *more = realloc(cp->shared, room * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		cp->shared = more;
-		cp->shared_room = room;
-	}
-	cp->shared[cp->nr_shared++] = *id;
-	return 0;
-}
-
 static bool is_passing(const struct backing *b, int err)
 {
 	return b->fuse && (err == -ENODATA || err == -ESTALE || err == -EPERM);
@@ -130,7 +113,7 @@ static int take_over_file(struct checkpoint *cp, int pin, const struct statx *st
 			  const char *name)
 {
 	struct inode_id id = inode_id_of(stx);
-	int err = note_shared(cp, &id);
+	int err = checkpoint_note_shared(cp, &id);
 
 	return err ? err : link_beside_others(cp, pin, &id, to, name);
 }
@@ -176,219 +159,6 @@ static int link_tree(struct checkpoint *cp, int from, int to)
 			err = -EINTR;
 	}
 	return err ? err : w.err;
-}
-
-static int by_inode(const void *a, const void *b)
-{
-	const struct inode_id *x = a, *y = b;
-
-	if (x->ino != y->ino)
-		return x->ino < y->ino ? -1 : 1;
-	if (x->btime_ns != y->btime_ns)
-		return x->btime_ns < y->btime_ns ? -1 : 1;
-	return x->dev == y->dev ? 0 : x->dev < y->dev ? -1 : 1;
-}
-
-bool checkpoint_shares(const struct checkpoint *cp, const struct inode_id *id)
-{
-	return cp->nr_shared &&
-	       bsearch(id, cp->shared, cp->nr_shared, sizeof(*cp->shared), by_inode);
-}
-
-/* True if @name in @dir is the file that is open as @fd. */
-static bool is_at(struct backing *b, int dir, const char *name, int fd)
-{
-	struct inode_id id, there;
-	struct statx stx;
-
-	if (backing_stat(b, fd, &stx))
-		return false;
-	id = inode_id_of(&stx);
-	if (backing_stat_at(b, dir, name, &stx))
-		return false;
-	there = inode_id_of(&stx);
-	return same_inode(&id, &there);
-}
-
-/*
- * Replaces the file @name of the directory @dir, which is open as @old, by a copy, or an @empty
- * file. Returns the new one, open, or -errno: then @name is what it was.
- */
-static int replace_by_own(struct backing *b, int dir, const char *name, int old,
-			  const struct statx *was, bool empty)
-{
-	char temp[STAGING_MAX];
-	bool created;
-	int err = staging_new(temp), fd;
-
-	if (err)
-		return err;
-	fd = backing_create(b, dir, temp, O_RDWR | O_EXCL, 0600, &created);
-	if (fd < 0)
-		return fd;
-	err = backing_take_over(b, old, fd, was, !empty);
-	if (!err)
-		err = backing_rename(b, dir, temp, dir, name, 0);
-	/* The answer may be lost. A file with the name is committed, so it must be this one. */
-	if (!err || is_at(b, dir, name, fd))
-		return fd;
-	close(fd);
-	backing_unlink(b, dir, temp, false);
-	return err;
-}
-
-/* Opens the file @name of its directory @dir, copied if it is shared. -ENOENT: no such file. */
-static int open_own(struct checkpoint *cp, struct backing *b, int dir, const char *name, bool empty)
-{
-	struct inode_id id;
-	struct statx was;
-	int pin = backing_pin(b, dir, name), fd, old;
-
-	if (pin < 0)
-		return pin;
-	fd = backing_stat(b, pin, &was);
-	if (!fd && !S_ISREG(was.stx_mode))
-		fd = -ENOENT;
-	id = inode_id_of(&was);
-	if (!fd && !checkpoint_shares(cp, &id) && !accord_is_elsewhere(cp, &id)) {
-		fd = backing_reopen(b, pin, O_RDWR);
-	} else if (!fd) {
-		old = backing_reopen(b, pin, O_RDONLY);
-		fd = old < 0 ? old
-			     : WITH_ROOM(cp->units, &cp->owner, &cp->id,
-					 replace_by_own(b, dir, name, old, &was, empty));
-		if (old >= 0)
-			close(old);
-		if (fd >= 0 && !backing_stat(b, fd, &was) && !checkpoint_shares(cp, &id)) {
-			const struct inode_id own = inode_id_of(&was);
-
-			checkpoint_add_overwrite(cp, &own, &id);
-		}
-	}
-	close(pin);
-	return fd;
-}
-
-/* Begins a save of the file, which expects the open: until then the checkpoint is not closed. */
-static int expect_in(struct checkpoint *cp, struct backing *b, const struct caller *c, int rank,
-		     int dir, const char *name, const char *rel, bool empty)
-{
-	struct generation *g = NULL;
-	struct inode_id dir_id;
-	struct statx stx;
-	int err = backing_stat(b, dir, &stx), fd;
-
-	if (err)
-		return err;
-	dir_id = inode_id_of(&stx);
-	do {
-		generation_put(g);
-		fd = open_own(cp, b, dir, name, empty);
-		if (fd < 0)
-			return fd == -ENOENT ? 0 : fd;
-		err = generation_begin_in(cp, c, rank, &dir_id, name, rel, fd, true, &g);
-		if (err)
-			return err;
-	} while (!generation_expect_in(g, c->pid, empty) && !(err = generation_wait(g)));
-	generation_put(g);
-	return err;
-}
-
-static int expect_at(struct checkpoint *cp, const struct caller *c, int rank, const char *path,
-		     bool empty)
-{
-	struct backing b = backing_for(cp->units->contents->backing, c);
-	int dir = backing_dup(&b, cp->fd), err;
-	const char *rel = path;
-
-	while (dir >= 0 && strchr(rel, '/')) {
-		size_t len = strcspn(rel, "/");
-		char name[NAME_MAX + 1];
-		int next;
-
-		memcpy(name, rel, len);
-		name[len] = '\0';
-		next = backing_pin(&b, dir, name);
-		close(dir);
-		dir = next;
-		rel += len + 1;
-	}
-	if (dir < 0)
-		return dir == -ENOENT ? 0 : dir;
-	err = expect_in(cp, &b, c, rank, dir, rel, path, empty);
-	close(dir);
-	return err;
-}
-
-int checkpoint_expect(struct checkpoint *cp, const struct caller *c, int rank, const char *rel,
-		      bool empty)
-{
-	struct units *us = cp->units;
-	int err;
-	{
-		/* One at a time: a second copy would replace the first, which is in use. */
-		LOCK_SCOPE(&us->lock);
-		err = busy_wait(us, &cp->busy, BUSY_UNSHARE);
-		if (err)
-			return err;
-	}
-	err = expect_at(cp, c, rank, rel, empty);
-	LOCK_SCOPE(&us->lock);
-	busy_end(us, &cp->busy, BUSY_UNSHARE);
-	return err;
-}
-
-/* Notes all that is in the directory @dir (a descriptor), which another node has linked to. */
-static int note_inherited(struct checkpoint *cp, int dir)
-{
-	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
-	struct backing shared = accord_backing(cp->units, cp->maker, &cp->owner);
-	__cleanup_dirwalk struct dirwalk w = DIRWALK_CLOSED;
-	int err = 0;
-
-	dirwalk_begin_fd(&w, &b, dir);
-	while (!err && dirwalk_next_visible(&w)) {
-		struct inode_id id;
-		struct statx stx;
-		int pin = backing_pin_listed(&shared, w.fd, w.name, w.ino);
-
-		if (pin == -ESTALE || pin == -EINTR) {
-			err = pin;
-			break;
-		}
-		if (pin < 0 || backing_stat(&b, pin, &stx)) {
-			if (pin >= 0)
-				close(pin);
-			continue; /* gone: then the staging link is not shared */
-		}
-		id = inode_id_of(&stx);
-		if (S_ISDIR(stx.stx_mode)) {
-			int below = backing_reopen(&b, pin, O_RDONLY | O_DIRECTORY);
-
-			err = below < 0 ? below : note_inherited(cp, below);
-		} else {
-			err = note_shared(cp, &id);
-		}
-		close(pin);
-	}
-	return err ? err : w.err;
-}
-
-int checkpoint_knows_inherited(struct checkpoint *cp)
-{
-	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
-	struct backing shared = accord_backing(cp->units, cp->maker, &cp->owner);
-	int pin = backing_pin_now(&shared, cp->target.dir, cp->target.name);
-	int dir, err;
-
-	if (pin < 0)
-		return pin == -ENOENT ? 0 : pin;
-	dir = backing_reopen(&b, pin, O_RDONLY | O_DIRECTORY);
-	close(pin);
-	err = dir < 0 ? dir : note_inherited(cp, dir);
-	if (cp->nr_shared)
-		qsort(cp->shared, cp->nr_shared, sizeof(*cp->shared), by_inode);
-	return err;
 }
 
 /* One at a time: two that inherit one directory would be two checkpoints. 0 or -EINTR. */
@@ -483,8 +253,7 @@ static int inherit(struct units *us, const struct caller *c, struct process *p,
 		err = link_tree(cp, old, cp->fd);
 		if (!err)
 			err = backing_take_over(&b, old, cp->fd, &stx, false);
-		if (cp->nr_shared)
-			qsort(cp->shared, cp->nr_shared, sizeof(*cp->shared), by_inode);
+		checkpoint_sort_shared(cp);
 		cp->follows = how->committed;
 		cp->may_be_ordinary =
 			how->may_be_ordinary || !removal_waits(us, p, &at->id, at->name);

@@ -253,6 +253,12 @@ int checkpoint_give_up(struct checkpoint *cp, int err);
  */
 int checkpoint_check_free(struct checkpoint *cp);
 
+/* Notes that the file of inode @id is also in the directory that @cp inherits. 0 or -ENOMEM. */
+int checkpoint_note_shared(struct checkpoint *cp, const struct inode_id *id);
+
+/* All are noted: checkpoint_shares finds them. */
+void checkpoint_sort_shared(struct checkpoint *cp);
+
 /* Lists the files that @cp, which another node began, has inherited. 0 or -errno. */
 int checkpoint_knows_inherited(struct checkpoint *cp);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/unit/publish_checkpoint.h"
 
+#include <errno.h>
+
 #include "engine/base/lock.h"
 #include "engine/redo/publish_dir.h"
 #include "engine/unit/internal.h"
@@ -54,4 +56,26 @@ int publish_decided(struct checkpoint *cp, const struct decision *d)
 					    .ino = d->ino,
 					    .btime_ns = d->btime_ns,
 					    .owned = true});
+}
+
+int checkpoint_has_name(struct checkpoint *cp, const char *name)
+{
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+	struct statx stx;
+	struct inode_id id;
+	int err = backing_stat_at(&b, cp->target.dir, name, &stx);
+
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	id = inode_id_of(&stx);
+	return same_inode(&id, &cp->id);
+}
+
+int checkpoint_name_ordinary(struct checkpoint *cp)
+{
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+	int err =
+		backing_rename(&b, cp->target.dir, cp->staging, cp->target.dir, cp->target.name, 0);
+
+	return err == -ENOENT && checkpoint_has_name(cp, cp->target.name) > 0 ? 0 : err;
 }

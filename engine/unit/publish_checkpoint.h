@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* (O5) Gives a checkpoint its name, by engine/redo/publish_dir.h. Lock not held. */
+/*
+ * The name of a checkpoint on the backing: (O5) gives it that, by engine/redo/publish_dir.h. Lock
+ * not held.
+ */
 #ifndef ENGINE_UNIT_PUBLISH_CHECKPOINT_H
 #define ENGINE_UNIT_PUBLISH_CHECKPOINT_H
 
@@ -11,5 +14,17 @@ int publish_checkpoint(struct checkpoint *cp);
 
 /* The same, as another node has decided in @d. */
 int publish_decided(struct checkpoint *cp, const struct decision *d);
+
+/*
+ * 1: on the backing, @cp has the name @name in its directory; 0: it has not. -errno:
+ * that cannot be seen.
+ */
+int checkpoint_has_name(struct checkpoint *cp, const char *name);
+
+/*
+ * Gives @cp its name as an ordinary directory; 0 also if another node has just done
+ * so. Or -errno.
+ */
+int checkpoint_name_ordinary(struct checkpoint *cp);
 
 #endif
