@@ -31,8 +31,10 @@
 #include "engine/unit/commit_impl.h"
 #include "engine/unit/decide.h"
 #include "engine/unit/journal_following.h"
+#include "engine/unit/journal_held.h"
 #include "engine/unit/journal_pending.h"
 #include "engine/unit/journal_removal.h"
+#include "engine/unit/journal_written.h"
 #include "engine/unit/missing.h"
 #include "engine/unit/publish_checkpoint.h"
 #include "engine/unit/wreck.h"
@@ -335,6 +337,13 @@ static struct checkpoint *choose_locked(struct units *us)
 			return cp;
 	}
 	return NULL;
+}
+
+/* Drops the lock meanwhile. Does one thing that is due in the journal. False: nothing is. */
+static bool journal_work_locked(struct units *us)
+{
+	return held_work_locked(us, false) || removals_work_locked(us) ||
+	       pointers_work_locked(us) || held_work_locked(us, true);
 }
 
 void *committer_main(void *units)

@@ -1,17 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/unit/journal_pending.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/unit/internal.h"
 #include "engine/unit/journal_held.h"
-#include "engine/unit/journal_removal.h"
 #include "engine/unit/journal_written.h"
 
-bool journal_work_locked(struct units *us)
+void held_put(struct held *h)
 {
-	return held_work_locked(us, false) || removals_work_locked(us) ||
-	       pointers_work_locked(us) || held_work_locked(us, true);
+	if (!h)
+		return;
+	{
+		LOCK_SCOPE(&h->units->lock);
+		if (--h->refs)
+			return;
+	}
+	if (h->target.dir >= 0)
+		close(h->target.dir);
+	if (h->pin >= 0)
+		close(h->pin);
+	process_put(h->writer);
+	free(h);
 }
 
 bool pending_next_locked(struct units *us, struct pending *p)

@@ -16,7 +16,7 @@
  *   crash: first the pointers, then the removals, which spare what a pointer names.
  * - What comes too late for a record, and what waits for the save of a single file, is judged from
  *   time to time. engine/gen/fate.h decides whether it is applied, waits on or is dropped. The
- *   publishers do that for written pointers, the committers for all else (journal_work_locked).
+ *   publishers do that for written pointers, the committers for all else (commit.c).
  * - The program gives the name to something else, or removes it: the pointer is dropped
  *   (pointers_drop), the removal is applied (removal_make_way).
  *

@@ -16,27 +16,11 @@
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/journal.h"
+#include "engine/unit/journal_removal.h"
 #include "engine/unit/journal_written.h"
 
 #define AGAIN_NS (200 * NSEC_PER_MSEC)
 #define ASK_NS	 NSEC_PER_SEC
-
-void held_put(struct held *h)
-{
-	if (!h)
-		return;
-	{
-		LOCK_SCOPE(&h->units->lock);
-		if (--h->refs)
-			return;
-	}
-	if (h->target.dir >= 0)
-		close(h->target.dir);
-	if (h->pin >= 0)
-		close(h->pin);
-	process_put(h->writer);
-	free(h);
-}
 
 /* --- arrival --- */
 
@@ -272,6 +256,23 @@ void held_overtake_locked(struct units *us, const struct target *t, uint64_t sin
 	}
 }
 
+/* @t has the inode @id, from a pointer written at @since_ns: older pointers are overtaken. */
+static void pointer_applied(struct units *us, const struct target *t, const struct inode_id *id,
+			    uint64_t since_ns)
+{
+	struct generation *g;
+
+	removal_of_file_replaced_locked(us, &t->dir_id, t->name);
+	held_overtake_locked(us, t, since_ns);
+	live_for_each_of (g, &us->live, &t->dir_id, t->name) {
+		if (same_inode(&g->id, id))
+			continue;
+		g->replaces = true;
+		g->replaced = *id;
+		g->overtaken = g->overtaken || g->opened_ns < since_ns;
+	}
+}
+
 bool held_drop(struct units *us, const struct inode_id *dir, const char *name)
 {
 	struct list *l;
@@ -298,6 +299,39 @@ bool held_drop(struct units *us, const struct inode_id *dir, const char *name)
 	}
 	waitq_wake(&us->commits);
 	return any;
+}
+
+/* A pointer of that name that is not visible, referenced. */
+static struct generation *one_unseen_locked(struct units *us, const struct inode_id *dir,
+					    const char *name)
+{
+	struct generation *g;
+
+	live_for_each_of (g, &us->live, dir, name)
+		if (g->pointer && !g->visible) {
+			g->refs++;
+			return g;
+		}
+	return NULL;
+}
+
+bool pointers_drop(struct units *us, const struct inode_id *dir, const char *name)
+{
+	while (rules_is_pointer(us->rules, name)) {
+		struct generation *g;
+		int err;
+		{
+			LOCK_SCOPE(&us->lock);
+			g = one_unseen_locked(us, dir, name);
+		}
+		if (!g)
+			break;
+		err = generation_drop_one(g);
+		generation_put(g);
+		if (err && err != -EEXIST)
+			break; /* the caller was interrupted */
+	}
+	return held_drop(us, dir, name);
 }
 
 /* Takes @h off the list. The caller has a reference. */
@@ -387,11 +421,6 @@ int held_apply(struct held *h)
 		err = same_inode(&there, &h->id) ? 0 : err;
 	}
 	return err ? err : backing_sync_dir(&b, h->target.dir);
-}
-
-enum fate held_fate_locked(const struct held *h)
-{
-	return pointer_fate_of(h->units, h->waits_for, h->asks, h->overtaken, h->since_ns);
 }
 
 /* True if a written pointer is just getting that name: of two at once the older might come last. */

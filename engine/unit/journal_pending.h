@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The journal (journal.h), for this directory: its pending pointers, written or held, and the work
- * that it gives to the committers. Callers hold the units' lock, unless a function says otherwise.
+ * The journal (journal.h), for this directory: its pending pointers, written or held. Callers hold
+ * the units' lock, unless a function says otherwise.
  */
 #ifndef ENGINE_UNIT_JOURNAL_PENDING_H
 #define ENGINE_UNIT_JOURNAL_PENDING_H
 
 #include "engine/unit/unit.h"
-
-/* For the committers. Drops the lock meanwhile. Does one thing that is due. False: nothing is. */
-bool journal_work_locked(struct units *us);
 
 /* A pending pointer: written, or held. All but the first two points into that. */
 struct pending {

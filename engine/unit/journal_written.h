@@ -15,6 +15,8 @@
 #include "engine/gen/fate.h"
 #include "engine/unit/generation_inside.h"
 
+/* --- journal_resolve.c --- */
+
 enum pointed { POINTED_NOTHING, POINTED_PENDING, POINTED_FAILED, POINTED_UNKNOWN };
 
 /*
@@ -29,11 +31,16 @@ enum pointed pointer_find(struct units *us, const struct caller *c, struct proce
 /* Reads what @g says now, because a descriptor of it is being closed. Without the lock. */
 void pointer_read(struct generation *g);
 
-/* @g was closed, perhaps again: notes what it waits for, and reports the close as evidence. */
-void pointer_closed(struct generation *g);
-
 /* Drops the lock meanwhile. Resolves again one pointer that was unknown. False: there is none. */
 bool pointers_work_locked(struct units *us);
+
+/* --- journal_written.c --- */
+
+/* The staging name of the unit that has that name and is still to be committed; NULL: none. */
+const char *pointer_unit_locked(struct units *us, const struct inode_id *dir, const char *name);
+
+/* @g was closed, perhaps again: notes what it waits for, and reports the close as evidence. */
+void pointer_closed(struct generation *g);
 
 /* For people: what a pointer waits for that names @names. */
 void pointer_say_waits(const char *names, bool asks, char *buf, size_t size);
@@ -46,10 +53,6 @@ enum fate pointer_fate(const struct generation *g);
  */
 enum fate pointer_fate_of(struct units *us, const char *unit, bool asks, bool overtaken,
 			  uint64_t since_ns);
-
-/* @t has the inode @id, from a pointer written at @since_ns: older pointers are overtaken. */
-void pointer_applied(struct units *us, const struct target *t, const struct inode_id *id,
-		     uint64_t since_ns);
 
 /*
  * Tells people why the pointer @path of @uid is not applied. @names and @waits_for are members of
