@@ -7,6 +7,7 @@
  * - journal_removal_due.c: a commit makes removals due
  * - journal_removal_judge.c: what becomes of a waiting removal
  * - journal_removal_work.c: the committers look at waiting removals from time to time
+ * - journal_removal_way.c: a removal leaves the backing, since something else gets its name
  * - journal_removal_apply.c: a removal leaves the backing, or becomes a change
  * - journal_removal_report.c: what people are told
  *
@@ -95,6 +96,12 @@ int removal_change(struct units *us, const struct removal *r);
 void removal_look(struct units *us, struct removal *r);
 
 /* (O7) Moves what @r removed to trash, unless something else has the name by now. 0 or -errno. */
+int removal_apply_whole(struct units *us, struct removal *r);
+
+/* The same if @r is whole, else removal_change. */
 int removal_apply(struct units *us, struct removal *r);
+
+/* The caller was busy with @r. */
+void removal_let_go(struct units *us, struct removal *r, bool done);
 
 #endif
