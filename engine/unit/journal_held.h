@@ -50,8 +50,6 @@ int held_sync(struct held *h);
 /* The caller stops being busy with @h; @applied: and @h is not held any more. */
 void held_let_go_locked(struct held *h, bool applied);
 
-void held_put(struct held *h);
-
 /* The path of its name, for people. Lock not held. */
 void held_path(struct held *h, char *buf, size_t size);
 
@@ -63,8 +61,6 @@ bool held_work_locked(struct units *us, bool ask);
 
 /* True if a thread is busy with a pointer of that name. */
 bool held_is_taken_locked(struct units *us, const struct target *t);
-
-enum fate held_fate_locked(const struct held *h);
 
 /* True if there is one that need not wait, or whose target is unknown. */
 bool held_any_due_locked(struct units *us);

@@ -25,6 +25,9 @@ void pending_get_locked(struct pending *p);
 /* Lock not held. */
 void pending_put(struct pending *p);
 
+/* Lock not held. NULL is no harm. */
+void held_put(struct held *h);
+
 /* True if a pointer in this mount waits for @unit. */
 bool pointers_wait_for_locked(struct units *us, const char *unit);
 

@@ -45,7 +45,11 @@ void pointer_closed(struct generation *g);
 /* For people: what a pointer waits for that names @names. */
 void pointer_say_waits(const char *names, bool asks, char *buf, size_t size);
 
+struct held;
+
+/* What becomes of a pointer, written or held. */
 enum fate pointer_fate(const struct generation *g);
+enum fate held_fate_locked(const struct held *h);
 
 /*
  * As pointer_fate, for a pointer that has waited for @unit, a staging name, since @since_ns.

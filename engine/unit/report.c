@@ -15,6 +15,7 @@
 #include "engine/unit/drain.h"
 #include "engine/unit/history.h"
 #include "engine/unit/internal.h"
+#include "engine/unit/journal.h"
 #include "engine/unit/journal_held.h"
 #include "engine/unit/journal_removal.h"
 #include "engine/unit/journal_written.h"

@@ -35,6 +35,8 @@ int wrecks_init(struct wrecks *ws);
 /* Lock not held; no other thread has the wrecks. */
 void wrecks_finish(struct units *us);
 
+/* --- the list: wreck_list.c --- */
+
 /* @cp, which is in units->checkpoints, has failed: moves it here. */
 void wreck_add_locked(struct checkpoint *cp);
 
@@ -50,14 +52,16 @@ bool wreck_rests_locked(const struct checkpoint *cp);
 /* Frees what @cp no longer needs; the caller closes its descriptors. */
 void wreck_shrink_locked(struct checkpoint *cp, int *fd, int *dir);
 
+/* @cp, which failed for want of room, is removed soon. */
+void wreck_unwanted_locked(struct checkpoint *cp);
+
+/* --- wreck.c --- */
+
 /* Without the lock. If a sweep is due, forgets wrecks whose directories are gone. */
 void wrecks_sweep(struct units *us);
 
 /* @cp was committed: wrecks beside it may be removed when room is short. */
 void wrecks_outlived_locked(struct units *us, const struct checkpoint *cp);
-
-/* @cp, which failed for want of room, is removed soon. */
-void wreck_unwanted_locked(struct checkpoint *cp);
 
 /* Without the lock. Removes unwanted wrecks; if room is wanted, outlived ones, too. True if any. */
 bool wrecks_clear(struct units *us);
