@@ -16,6 +16,7 @@
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
 #include "engine/unit/journal.h"
+#include "engine/unit/journal_pending.h"
 #include "engine/unit/journal_removal.h"
 #include "engine/unit/journal_written.h"
 

@@ -17,6 +17,7 @@
 #include "engine/unit/internal.h"
 #include "engine/unit/journal.h"
 #include "engine/unit/journal_held.h"
+#include "engine/unit/journal_pending.h"
 #include "engine/unit/journal_removal.h"
 #include "engine/unit/journal_written.h"
 #include "engine/unit/others.h"

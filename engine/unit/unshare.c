@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/backing/take_over.h"
 #include "engine/unit/accord.h"
 #include "engine/unit/internal.h"
 
