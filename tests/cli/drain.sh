@@ -86,12 +86,12 @@ exec 8>&-
 as_job 7 sh -c 'exec >"$1" && echo x && read -r _ <"$2"' - "$MNT/killed.pt" "$TEST_TMP/fifo" &
 writer=$!
 wait_until 10 is_state killed.pt open
-"$CKPTFS" drain "$MNT" >"$TEST_TMP/drained" 2>&1 &
+"$CKPTFS" drain "$MNT" >"$TEST_TMP/failing" 2>&1 &
 drain=$!
-wait_until 20 grep -q "1 checkpoints left to commit" "$TEST_TMP/drained"
+wait_until 20 grep -q "1 checkpoints left to commit" "$TEST_TMP/failing"
 pkill -9 -P "$writer" || kill -9 "$writer"
-wait "$drain" && die "the drain succeeded: $(cat "$TEST_TMP/drained")"
-assert_contains "$(cat "$TEST_TMP/drained")" "a process that was writing 'killed.pt' was killed by signal 9"
+wait "$drain" && die "the drain succeeded: $(cat "$TEST_TMP/failing")"
+assert_contains "$(cat "$TEST_TMP/failing")" "a process that was writing 'killed.pt' was killed by signal 9"
 # One that failed before is of interest where its job is asked for, until something is committed beside it.
 expect_ok "$CKPTFS" drain "$MNT"
 expect_ok "$CKPTFS" drain --job 8123 "$MNT"
