@@ -4,5 +4,5 @@
 
 . "${SRC:?}/tests/lib.sh"
 
-cd "$SRC"
-python3 tests/lint/calls.py "$BUILD/obj" engine/unit
+cd "$SRC" || exit
+expect_ok python3 tests/lint/calls.py "$BUILD/obj" engine/unit
