@@ -275,6 +275,26 @@ int backing_dup(struct backing *b, int fd)
 	return b->ops->dup(b->ops_arg, fd);
 }
 
+int backing_walk(struct backing *b, int fd, const char *path, const char **name)
+{
+	int dir = backing_dup(b, fd);
+
+	while (dir >= 0 && strchr(path, '/')) {
+		size_t len = strcspn(path, "/");
+		char one[NAME_MAX + 1];
+		int next;
+
+		memcpy(one, path, len);
+		one[len] = '\0';
+		next = backing_pin(b, dir, one);
+		close(dir);
+		dir = next;
+		path += len + 1;
+	}
+	*name = path;
+	return dir;
+}
+
 /* The path of @fd. Returns its length, or -errno. */
 static ssize_t path_of(struct backing *b, int fd, char buf[PATH_MAX])
 {

@@ -192,6 +192,11 @@ int backing_reopen(struct backing *b, int fd, int flags);
 /* Another descriptor of what @fd, a pin or an open file, refers to. No call to the backing. */
 int backing_dup(struct backing *b, int fd);
 /*
+ * Walks from the directory @fd to that of @path, name by name; *@name: the last one. A descriptor,
+ * or -errno.
+ */
+int backing_walk(struct backing *b, int fd, const char *path, const char **name);
+/*
  * The current path of the directory @fd relative to the top directory, byte for byte ("" for the
  * top). Returns 0 or -errno.
  */

@@ -44,26 +44,6 @@ static void left(const struct recovery *r, int err)
 		*r->waits = true;
 }
 
-int recover_walk(struct backing *b, const char *path, const char **name)
-{
-	int dir = backing_dup(b, b->root_fd);
-
-	while (dir >= 0 && strchr(path, '/')) {
-		size_t len = strcspn(path, "/");
-		char one[NAME_MAX + 1];
-		int next;
-
-		memcpy(one, path, len);
-		one[len] = '\0';
-		next = backing_pin(b, dir, one);
-		close(dir);
-		dir = next;
-		path += len + 1;
-	}
-	*name = path;
-	return dir;
-}
-
 /*
  * Locks a staging directory, which may have its final name already. -EBUSY: a live daemon holds the
  * lock. Where the backing has no locks, a daemon may live unseen, and would do the same. *@gid: the
@@ -140,7 +120,7 @@ static int redo(const struct recovery *r, struct caller *owner, const char *id,
 	char staging[STAGING_MAX];
 	const char *name;
 	bool trashed = false;
-	int dir = recover_walk(&b, d->unit, &name), fd, err;
+	int dir = backing_walk(&b, b.root_fd, d->unit, &name), fd, err;
 
 	if (dir < 0)
 		return dir;

@@ -48,9 +48,6 @@ struct recovery {
 /* True if the error may pass by itself, so that another try is worthwhile. */
 bool recover_may_pass(int err);
 
-/* Walks to the directory of @path, name by name; *@name: the last one. A descriptor, or -errno. */
-int recover_walk(struct backing *b, const char *path, const char **name);
-
 /* Does what is decided and possible. 0, or the first -errno of what could not be looked at. */
 int recover_decided(const struct recovery *r);
 

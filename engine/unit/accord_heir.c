@@ -162,7 +162,7 @@ int accord_inherit(struct checkpoint *cp)
 			return -EBADMSG;
 		*d = cp->accord->for_heir->decision;
 	}
-	dir = recover_walk(&b, d->unit, &name);
+	dir = backing_walk(&b, b.root_fd, d->unit, &name);
 	return dir < 0 ? dir : take_place(cp, dir, name, d);
 }
 

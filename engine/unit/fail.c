@@ -77,8 +77,11 @@ static struct generation *one_of_locked(struct checkpoint *cp)
 	return NULL;
 }
 
-/* Files that are being published are left alone: no program looks for them any more. */
-void generations_fail(struct checkpoint *cp, int err, const char *reason)
+/*
+ * Fails the files of a checkpoint that has failed. Without locks. Files that are being published
+ * are left alone: no program looks for them any more.
+ */
+static void fail_files(struct checkpoint *cp, int err, const char *reason)
 {
 	for (;;) {
 		struct generation *g;
@@ -145,7 +148,7 @@ bool checkpoint_fail_if(struct checkpoint *cp, bool only_open, int err, const ch
 	if (!first)
 		return false;
 	failures_add(us->failures, cp->owner.uid, "checkpoint", path, -err, reason);
-	generations_fail(cp, err, reason);
+	fail_files(cp, err, reason);
 	wrecks_sweep(us);
 	return true;
 }

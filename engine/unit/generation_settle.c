@@ -31,7 +31,7 @@ bool generation_expect_locked(struct generation *g, pid_t pid)
 }
 
 /* True if no writer or expected open keeps @g open: it may be published. */
-bool generation_is_closed_locked(const struct generation *g)
+static bool is_closed_locked(const struct generation *g)
 {
 	struct list *l;
 
@@ -48,7 +48,7 @@ bool generation_is_closed_locked(const struct generation *g)
 void generation_settle_locked(struct generation *g)
 {
 	/* An open whose program never got the answer is no save: the publishers give it up. */
-	bool closed = generation_is_closed_locked(g) && (g->flushed || !list_empty(&g->writers));
+	bool closed = is_closed_locked(g) && (g->flushed || !list_empty(&g->writers));
 
 	if (generation_rests_in(g, GENERATION_OPEN) && closed) {
 		generation_set_state(g, GENERATION_SEALED);

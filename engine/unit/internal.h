@@ -120,9 +120,6 @@ struct units {
 	struct worker threads[PUBLISHERS + COMMITTERS + 2];
 };
 
-/* Fails the files of a checkpoint that has failed. Without locks. */
-void generations_fail(struct checkpoint *cp, int err, const char *reason);
-
 /* Does every change of its state. @who: the function that asks. */
 void checkpoint_set_state_by_locked(struct checkpoint *cp, enum generation_state state,
 				    const char *who);
@@ -263,7 +260,6 @@ void checkpoint_sort_shared(struct checkpoint *cp);
 int checkpoint_knows_inherited(struct checkpoint *cp);
 
 void generation_end_locked(struct generation *g, enum generation_state state);
-bool generation_is_closed_locked(const struct generation *g);
 
 /* True if @g gets its name now or soon. False for a pointer that waits. */
 bool generation_is_going_locked(const struct generation *g);

@@ -274,7 +274,8 @@ static void pointer_applied(struct units *us, const struct target *t, const stru
 	}
 }
 
-bool held_drop(struct units *us, const struct inode_id *dir, const char *name)
+/* Drops what is held as @name. Waits for one that is being applied. True if there was one. */
+static bool drop_held(struct units *us, const struct inode_id *dir, const char *name)
 {
 	struct list *l;
 	bool any = false;
@@ -332,7 +333,7 @@ bool pointers_drop(struct units *us, const struct inode_id *dir, const char *nam
 		if (err && err != -EEXIST)
 			break; /* the caller was interrupted */
 	}
-	return held_drop(us, dir, name);
+	return drop_held(us, dir, name);
 }
 
 /* Takes @h off the list. The caller has a reference. */

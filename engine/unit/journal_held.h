@@ -38,9 +38,6 @@ struct held {
 /* Drops the pointers of that name that came before @since_ns. */
 void held_overtake_locked(struct units *us, const struct target *t, uint64_t since_ns);
 
-/* Drops what is held as @name. Waits for one that is being applied. True if there was one. */
-bool held_drop(struct units *us, const struct inode_id *dir, const char *name);
-
 /* For the thread that is busy with @h, without the lock: names @h. 0, or -errno: to be retried. */
 int held_apply(struct held *h);
 

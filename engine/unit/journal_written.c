@@ -96,8 +96,12 @@ static enum generation_state state_of(struct units *us, const char *unit)
 	return e ? e->state : GENERATION_DROPPED;
 }
 
-enum fate pointer_fate_of(struct units *us, const char *unit, bool asks, bool overtaken,
-			  uint64_t since_ns)
+/*
+ * As pointer_fate, for a pointer that has waited for @unit, a staging name, since @since_ns.
+ * @unit "": it need not wait. FATE_LOOK: its target is to be resolved again.
+ */
+static enum fate fate_of_pointer(struct units *us, const char *unit, bool asks, bool overtaken,
+				 uint64_t since_ns)
 {
 	const struct fate_facts f = {
 		.pointer = true,
@@ -112,12 +116,12 @@ enum fate pointer_fate_of(struct units *us, const char *unit, bool asks, bool ov
 
 enum fate pointer_fate(const struct generation *g)
 {
-	return pointer_fate_of(g->units, g->waits_for, g->asks, g->overtaken, g->closed_ns);
+	return fate_of_pointer(g->units, g->waits_for, g->asks, g->overtaken, g->closed_ns);
 }
 
 enum fate held_fate_locked(const struct held *h)
 {
-	return pointer_fate_of(h->units, h->waits_for, h->asks, h->overtaken, h->since_ns);
+	return fate_of_pointer(h->units, h->waits_for, h->asks, h->overtaken, h->since_ns);
 }
 
 void pointer_tell_dropped(struct units *us, uid_t uid, const char *path, const char *names,

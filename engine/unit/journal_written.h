@@ -52,13 +52,6 @@ enum fate pointer_fate(const struct generation *g);
 enum fate held_fate_locked(const struct held *h);
 
 /*
- * As pointer_fate, for a pointer that has waited for @unit, a staging name, since @since_ns.
- * @unit "": it need not wait. FATE_LOOK: its target is to be resolved again.
- */
-enum fate pointer_fate_of(struct units *us, const char *unit, bool asks, bool overtaken,
-			  uint64_t since_ns);
-
-/*
  * Tells people why the pointer @path of @uid is not applied. @names and @waits_for are members of
  * it. Without the lock.
  */

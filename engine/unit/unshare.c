@@ -116,24 +116,12 @@ static int expect_at(struct checkpoint *cp, const struct caller *c, int rank, co
 		     bool empty)
 {
 	struct backing b = backing_for(cp->units->contents->backing, c);
-	int dir = backing_dup(&b, cp->fd), err;
-	const char *rel = path;
+	const char *name;
+	int dir = backing_walk(&b, cp->fd, path, &name), err;
 
-	while (dir >= 0 && strchr(rel, '/')) {
-		size_t len = strcspn(rel, "/");
-		char name[NAME_MAX + 1];
-		int next;
-
-		memcpy(name, rel, len);
-		name[len] = '\0';
-		next = backing_pin(&b, dir, name);
-		close(dir);
-		dir = next;
-		rel += len + 1;
-	}
 	if (dir < 0)
 		return dir == -ENOENT ? 0 : dir;
-	err = expect_in(cp, &b, c, rank, dir, rel, path, empty);
+	err = expect_in(cp, &b, c, rank, dir, name, path, empty);
 	close(dir);
 	return err;
 }
