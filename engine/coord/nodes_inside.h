@@ -40,6 +40,7 @@ struct seen {
 	bool dead;
 	bool removed;	       /* dead for long: we have removed its lease */
 	bool curious;	       /* nobody asked; looked at until it is known whether it lives */
+	bool told;	       /* the log says that this mount waits for it */
 	uint64_t looked_ns;    /* when it was last looked at; 0: never, or in vain */
 	uint64_t unchanged_ns; /* how long its lease stays the same, of the time that counts */
 	unsigned long outages; /* ns->outages at that look */

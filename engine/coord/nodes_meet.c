@@ -108,10 +108,11 @@ static void nap(struct nodes *ns)
 		ns->options.waits(ns->options.arg);
 }
 
-static void tell_wait(const struct nodes *ns, const struct seen *s)
+static void tell_wait(const struct nodes *ns, struct seen *s)
 {
 	char text[MESSAGE_MAX];
 
+	s->told = true;
 	MESSAGE(text, NODE_WAITS, ns->backing, *s->facts.label ? s->facts.label : s->id,
 		*s->facts.host ? s->facts.host : "?",
 		(unsigned)(nodes_patience(ns, s) / NSEC_PER_SEC));
@@ -158,7 +159,8 @@ static int settle(struct nodes *ns, bool first, struct error *e)
 		err = objection(ns, s, e);
 		if (err && s->changed)
 			return err;
-		if (err && !s->dead && first)
+		/* A node that mounts just now has made its lease, and writes the text next. */
+		if (err && !s->dead && !s->told && (s->len || !first))
 			tell_wait(ns, s);
 		if (err && !s->dead)
 			open = 1;

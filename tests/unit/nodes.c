@@ -5,6 +5,8 @@
  */
 #include "tests/unit/unit.h"
 
+#include <sys/mman.h>
+
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/coord/nodes_inside.h"
@@ -159,6 +161,33 @@ static void those_that_differ_are_refused_if_they_live(void **state)
 		assert_in_range(waited, 10, 13);
 		assert_true(other_is_there()); /* it may only have been held up */
 	}
+}
+
+/* A lease is made, and then its text is written: a mount that looks between the two warns of nobody. */
+static void who_mounts_just_now_is_no_stranger(void **state)
+{
+	char said[MESSAGE_MAX] = "";
+	int log = memfd_create("log", MFD_CLOEXEC), saved = dup(STDERR_FILENO), fd;
+	struct nodes *ns;
+	int err;
+
+	(void)state;
+	assert_true(log >= 0 && saved >= 0);
+	fd = openat(b.root_fd, FORMAT_DIR "/" FORMAT_NODES "/" OTHER, O_WRONLY | O_CREAT, 0644);
+	assert_true(fd >= 0);
+	close(fd);
+	other_text = LEASED(SAME ",\"label\":\"gpu8\",\"host\":\"h\",\"boot\":\"0\"");
+	renews = true;
+	dup2(log, STDERR_FILENO);
+	err = mount_as(&ns, "gpu7", true, "");
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	assert_true(pread(log, said, sizeof(said) - 1, 0) >= 0);
+	close(log);
+	assert_int_equal(err, 0);
+	assert_int_equal(waited, 1);
+	assert_string_equal(said, "");
+	nodes_destroy(ns);
 }
 
 /* One whose lease is longer may be silent for longer. */
@@ -462,6 +491,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(those_alike_work_together),
 		T(those_that_differ_are_refused_if_they_live),
+		T(who_mounts_just_now_is_no_stranger),
 		T(the_longer_lease_counts),
 		T(who_was_here_before_is_dead),
 		T(the_silent_are_dead_and_may_come_back),
