@@ -9,7 +9,6 @@
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
-#include "engine/base/fault.h"
 #include "engine/base/log.h"
 #include "engine/coord/nodes.h"
 #include "engine/record/events.h"
@@ -152,21 +151,6 @@ unsigned accord_nodes(const struct checkpoint *cp)
 
 	for (i = 0; cp->accord && i < cp->accord->a.nr_children; i++)
 		nr += cp->accord->children[i].nodes;
-	return nr;
-}
-
-unsigned accord_lists(const struct accord *a, struct vote_list lists[AGREE_FANOUT + 1])
-{
-	unsigned i, nr = 0;
-
-	for (i = 0; i < a->a.nr_children; i++) {
-		if (FAULT(VOTE_TWICE) && !a->a.children[i].voted)
-			continue;
-		lists[nr].slot = a->a.slot * a->a.fanout + 1 + i;
-		lists[nr++].lines = a->children[i].list;
-	}
-	if (a->a.heir)
-		lists[nr++] = (struct vote_list){0, a->children[AGREE_ROOT].list};
 	return nr;
 }
 

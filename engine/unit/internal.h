@@ -346,7 +346,8 @@ int generation_move(struct generation *g, int from, int dir, const char *name);
 void units_path(const struct units *us, const struct inode_id *dir, const char *name, char *buf,
 		size_t size);
 
-/* The path of the target of @g, for people. Lock not held. */
+/* The path of a target, for people. Lock not held. */
+void target_path(struct units *us, const struct target *t, char *buf, size_t size);
 void generation_path(struct generation *g, char *buf, size_t size);
 
 void *publisher_main(void *units);

@@ -496,7 +496,7 @@ static void give_up(struct held *h, int err)
 	    (flush_error_may_pass(err) &&
 	     now - h->failing_ns < flush_patience_ns(err, us->retry_ns)))
 		return;
-	held_path(h, path, sizeof(path));
+	target_path(h->units, &h->target, path, sizeof(path));
 	MESSAGE(text, PUBLISH_FAILED, path, "giving it its name", strerror(-err), path);
 	failures_add(us->failures, h->owner.uid, "pointer", path, -err, text);
 	LOCK_SCOPE(&us->lock);
@@ -515,7 +515,7 @@ static void drop(struct held *h)
 			    find_locked(us, &h->target.dir_id, h->target.name) != h ||
 			    live_newest(&us->live, &h->target.dir_id, h->target.name);
 	}
-	held_path(h, path, sizeof(path));
+	target_path(h->units, &h->target, path, sizeof(path));
 	if (!overtaken)
 		pointer_tell_dropped(us, h->owner.uid, path, h->names, h->waits_for);
 }

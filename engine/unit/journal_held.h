@@ -47,9 +47,6 @@ int held_sync(struct held *h);
 /* The caller stops being busy with @h; @applied: and @h is not held any more. */
 void held_let_go_locked(struct held *h, bool applied);
 
-/* The path of its name, for people. Lock not held. */
-void held_path(struct held *h, char *buf, size_t size);
-
 /*
  * Drops the lock meanwhile. Applies or drops one pointer that is due; with @ask, resolves one again
  * whose target is unknown. False: there is none.

@@ -228,7 +228,7 @@ static json_t *describe_held(struct held *h)
 {
 	char text[NAME_MAX + 128], path[PATH_MAX];
 
-	held_path(h, path, sizeof(path));
+	target_path(h->units, &h->target, path, sizeof(path));
 	LOCK_SCOPE(&h->units->lock);
 	pointer_say_waits(h->names, h->asks, text, sizeof(text));
 	return json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:s}", "path",

@@ -5,7 +5,6 @@
 
 #include "engine/base/lock.h"
 #include "engine/unit/internal.h"
-#include "engine/unit/journal_held.h"
 
 void units_set_namer(struct units *us,
 		     void (*name)(void *arg, const struct inode_id *dir, const char *name,
@@ -25,8 +24,8 @@ void units_path(const struct units *us, const struct inode_id *dir, const char *
 		snprintf(buf, size, "%s", name ? name : "?");
 }
 
-/* The path of @t. Takes the lock: a rename may change @t meanwhile. */
-static void target_path(struct units *us, const struct target *t, char *buf, size_t size)
+/* Takes the lock: a rename may change @t meanwhile. */
+void target_path(struct units *us, const struct target *t, char *buf, size_t size)
 {
 	struct inode_id dir;
 	char name[NAME_MAX + 1];
@@ -46,9 +45,4 @@ void generation_path(struct generation *g, char *buf, size_t size)
 void checkpoint_path(struct checkpoint *cp, char *buf, size_t size)
 {
 	target_path(cp->units, &cp->target, buf, size);
-}
-
-void held_path(struct held *h, char *buf, size_t size)
-{
-	target_path(h->units, &h->target, buf, size);
 }

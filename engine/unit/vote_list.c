@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/base/fault.h"
 #include "engine/base/json.h"
 #include "engine/record/shards.h"
 #include "engine/record/vote.h"
+#include "engine/unit/accord_impl.h"
 #include "engine/unit/internal.h"
 
 /* --- lists that are files --- */
@@ -296,4 +298,19 @@ int vote_list_gather(struct checkpoint *cp, const struct vote_list *lists, unsig
 		end_file(cp, &t);
 	}
 	return err;
+}
+
+unsigned accord_lists(const struct accord *a, struct vote_list lists[AGREE_FANOUT + 1])
+{
+	unsigned i, nr = 0;
+
+	for (i = 0; i < a->a.nr_children; i++) {
+		if (FAULT(VOTE_TWICE) && !a->a.children[i].voted)
+			continue;
+		lists[nr].slot = a->a.slot * a->a.fanout + 1 + i;
+		lists[nr++].lines = a->children[i].list;
+	}
+	if (a->a.heir)
+		lists[nr++] = (struct vote_list){0, a->children[AGREE_ROOT].list};
+	return nr;
 }
