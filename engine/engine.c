@@ -11,12 +11,14 @@
 #include "engine/base/log.h"
 #include "engine/base/wait.h"
 #include "engine/cache/cache.h"
+#include "engine/calls/directory.h"
 #include "engine/capture/capture.h"
+#include "engine/commit/report.h"
+#include "engine/commit/start.h"
 #include "engine/coord/nodes.h"
 #include "engine/flush/flush.h"
 #include "engine/metrics/failures.h"
 #include "engine/rule/rule.h"
-#include "engine/unit/checkpoint.h"
 
 #define DRAIN_NAP_NS (10 * NSEC_PER_MSEC)
 

@@ -12,12 +12,12 @@
 
 #include "engine/backing/backing.h"
 #include "engine/base/lock.h"
+#include "engine/commit/start.h"
 #include "engine/config/config.h"
 #include "engine/coord/choice.h"
 #include "engine/coord/coord.h"
 #include "engine/format/format.h"
 #include "engine/metrics/metrics.h"
-#include "engine/unit/unit.h"
 
 struct cache;
 struct captures;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/capture/capture.h"
+#include "engine/commit/report.h"
 #include "engine/engine.h"
 #include "engine/flush/flush.h"
 

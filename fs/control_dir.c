@@ -15,13 +15,13 @@
 #include "engine/base/table.h"
 #include "engine/cache/cache.h"
 #include "engine/capture/capture.h"
+#include "engine/commit/report.h"
 #include "engine/config/config.h"
 #include "engine/flush/flush.h"
+#include "engine/journal/journal.h"
 #include "engine/liveness/writer.h"
 #include "engine/metrics/failures.h"
 #include "engine/metrics/metrics.h"
-#include "engine/unit/journal.h"
-#include "engine/unit/unit.h"
 #include "fs/mountinfo.h"
 
 /* True for root and the user who mounted; others see only what concerns them. */

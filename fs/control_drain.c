@@ -5,8 +5,8 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
+#include "engine/commit/report.h"
 #include "engine/flush/flush.h"
-#include "engine/unit/unit.h"
 
 json_t *control_drain(struct fs *fs, uid_t uid, const json_t *request)
 {

@@ -10,15 +10,14 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/json.h"
 #include "engine/base/message.h"
+#include "engine/cluster/fail.h"
+#include "engine/commit/report.h"
 #include "engine/content/content.h"
 #include "engine/content/recorded.h"
 #include "engine/format/commit.h"
 #include "engine/format/digest_record.h"
 #include "engine/names/names.h"
 #include "engine/rule/rule.h"
-#include "engine/unit/checkpoint.h"
-#include "engine/unit/other_nodes.h"
-#include "engine/unit/unit.h"
 #include "fs/foreign.h"
 
 /* What a walk passed through. */

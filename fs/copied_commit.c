@@ -12,7 +12,7 @@
 #include "engine/content/content.h"
 #include "engine/format/names.h"
 #include "engine/rule/reserved_names.h"
-#include "engine/unit/unit.h"
+#include "engine/save/generation.h"
 #include "fs/in_checkpoint.h"
 
 bool copied_commit_is(const char *name)

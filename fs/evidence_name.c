@@ -8,12 +8,11 @@
 
 #include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/calls/pointers.h"
 #include "engine/content/content.h"
 #include "engine/names/names.h"
 #include "engine/rule/rule.h"
-#include "engine/unit/checkpoint.h"
-#include "engine/unit/journal.h"
-#include "engine/unit/unit.h"
+#include "engine/save/checkpoint.h"
 
 #define POINTER_MAX 4096 /* bytes read of a file; a pointer has fewer */
 

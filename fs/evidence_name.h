@@ -18,7 +18,7 @@ void evidence_name_unlinked(struct fs *fs, const struct node *dir, const char *n
 
 /*
  * Call before a name that no checkpoint has is renamed, or a symbolic link is made. 0: it is a
- * pending pointer now (engine/unit/journal_held.h), and the caller is done. -ENOTSUP: it is none,
+ * pending pointer now (engine/journal/held.h), and the caller is done. -ENOTSUP: it is none,
  * and the caller goes on. Else -errno.
  */
 int evidence_name_hold_renamed(struct fs *fs, const struct caller *c, const struct entry_name *from,

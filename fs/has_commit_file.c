@@ -6,7 +6,7 @@
 #include "engine/backing/backing.h"
 #include "engine/base/clock.h"
 #include "engine/format/commit.h"
-#include "engine/unit/checkpoint.h"
+#include "engine/save/checkpoint.h"
 #include "fs/fs.h"
 
 #define TRUSTED_NS NSEC_PER_SEC

@@ -10,15 +10,14 @@
 
 #include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/calls/directory.h"
+#include "engine/cluster/other_nodes.h"
 #include "engine/content/content.h"
 #include "engine/format/commit.h"
+#include "engine/journal/journal.h"
 #include "engine/liveness/job.h"
 #include "engine/names/names.h"
 #include "engine/rule/rule.h"
-#include "engine/unit/checkpoint.h"
-#include "engine/unit/journal.h"
-#include "engine/unit/other_nodes.h"
-#include "engine/unit/unit.h"
 #include "fs/has_commit_file.h"
 
 void in_checkpoint_leave(struct in_checkpoint *in)

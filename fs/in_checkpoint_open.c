@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 
 #include "engine/backing/backing.h"
+#include "engine/calls/directory.h"
+#include "engine/calls/file.h"
+#include "engine/cluster/other_nodes.h"
 #include "engine/content/content.h"
 #include "engine/liveness/job.h"
-#include "engine/unit/checkpoint.h"
-#include "engine/unit/other_nodes.h"
 #include "engine/rule/reserved_names.h"
-#include "engine/unit/unit.h"
 #include "fs/in_checkpoint.h"
 
 /*

@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 
 #include "engine/backing/backing.h"
+#include "engine/calls/directory.h"
+#include "engine/calls/file.h"
 #include "engine/content/content.h"
 #include "engine/liveness/job.h"
 #include "engine/names/names.h"
 #include "engine/rule/rule.h"
-#include "engine/unit/checkpoint.h"
-#include "engine/unit/unit.h"
 #include "fs/in_checkpoint.h"
 
 struct call {

@@ -19,8 +19,8 @@
 #include "engine/base/message.h"
 #include "engine/engine.h"
 #include "engine/metrics/failures.h"
+#include "engine/save/checkpoint.h"
 #include "engine/tensors/stored.h"
-#include "engine/unit/checkpoint.h"
 
 #define ANSWER_MAX 8192
 

@@ -6,9 +6,9 @@
 
 #include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/calls/file.h"
 #include "engine/content/content.h"
-#include "engine/unit/checkpoint.h"
-#include "engine/unit/unit.h"
+#include "engine/save/checkpoint.h"
 #include "fs/control_dir.h"
 #include "fs/copied_commit.h"
 #include "fs/data.h"

@@ -8,13 +8,11 @@
 #include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
+#include "engine/cluster/other_nodes.h"
 #include "engine/content/content.h"
 #include "engine/format/commit.h"
 #include "engine/format/names.h"
 #include "engine/names/names.h"
-#include "engine/unit/checkpoint.h"
-#include "engine/unit/other_nodes.h"
-#include "engine/unit/unit.h"
 #include "fs/route.h"
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Routes opens, and changes of names, sizes and attributes: decides which of them begin, join,
- * rename or end a generation (engine/unit), and which go to the backing.
+ * rename or end a generation (engine/calls), and which go to the backing.
  *
  * A file that replaces another is a new inode, but OPEN names an inode. So an OPEN that would
  * change a published file begins the generation and answers ESTALE. Then the kernel looks the path
@@ -12,7 +12,7 @@
 #ifndef FS_ROUTE_H
 #define FS_ROUTE_H
 
-#include "engine/unit/unit.h"
+#include "engine/save/generation.h"
 #include "fs/fs.h"
 
 /* A name on either side of a rename, or a name to be removed. */

@@ -9,11 +9,11 @@
 
 #include "engine/backing/backing.h"
 #include "engine/base/clock.h"
+#include "engine/calls/file.h"
 #include "engine/content/content.h"
 #include "engine/content/recorded.h"
 #include "engine/format/digest_record.h"
 #include "engine/liveness/writer.h"
-#include "engine/unit/unit.h"
 #include "fs/in_checkpoint.h"
 #include "fs/route_inside.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Removals: unlink and rmdir, of what is being saved and of what is published. A checkpoint that
- * its job removes stays on the backing until a newer one is there (engine/unit/journal_removal.h).
- * Has no lock of its own. route_rename.c renames.
+ * its job removes stays on the backing until a newer one is there: journal_removal.h. Has no lock
+ * of its own. route_rename.c renames.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,15 +11,16 @@
 
 #include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
+#include "engine/calls/directory.h"
+#include "engine/calls/file.h"
+#include "engine/calls/pointers.h"
 #include "engine/content/content.h"
 #include "engine/content/recorded.h"
 #include "engine/format/names.h"
+#include "engine/journal/journal.h"
 #include "engine/liveness/job.h"
 #include "engine/names/names.h"
 #include "engine/rule/rule.h"
-#include "engine/unit/checkpoint.h"
-#include "engine/unit/journal.h"
-#include "engine/unit/unit.h"
 #include "fs/copied_commit.h"
 #include "fs/evidence_name.h"
 #include "fs/in_checkpoint.h"

@@ -15,8 +15,7 @@
 #include "engine/content/content.h"
 #include "engine/engine.h"
 #include "engine/names/names.h"
-#include "engine/unit/checkpoint.h"
-#include "engine/unit/unit.h"
+#include "engine/save/checkpoint.h"
 #include "fs/tree_inside.h"
 
 struct lock *tree_lock(struct tree *t)

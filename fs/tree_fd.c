@@ -20,7 +20,7 @@
 #include "engine/content/content.h"
 #include "engine/engine.h"
 #include "engine/names/names.h"
-#include "engine/unit/checkpoint.h"
+#include "engine/save/checkpoint.h"
 #include "fs/tree_inside.h"
 
 static bool fd_at_hand_locked(struct node *n, struct node_fd *out)

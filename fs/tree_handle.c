@@ -12,7 +12,7 @@
 #include "engine/content/content.h"
 #include "engine/engine.h"
 #include "engine/names/names.h"
-#include "engine/unit/unit.h"
+#include "engine/save/generation.h"
 #include "fs/tree_inside.h"
 
 struct handle *handle_create(struct tree *t, struct node *n, int fd, int flags)

@@ -11,7 +11,7 @@
 #include "engine/content/content.h"
 #include "engine/engine.h"
 #include "engine/names/names.h"
-#include "engine/unit/checkpoint.h"
+#include "engine/save/checkpoint.h"
 #include "fs/tree_inside.h"
 
 bool tree_prepend(char *buf, size_t *at, const char *name)

@@ -8,7 +8,7 @@
 #include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
 #include "engine/content/content.h"
-#include "engine/unit/unit.h"
+#include "engine/save/checkpoint.h"
 #include "engine/views/view.h"
 #include "fs/view_assets.h"
 #include "fs/view_files.h"

@@ -27,7 +27,7 @@
 #include <jansson.h>
 
 #include "client/ckptfs_abi.h"
-#include "engine/unit/unit.h"
+#include "engine/save/generation.h"
 
 /*
  * Sessions at a time, of one user and in all. Each may hold one of the mount's threads, in a

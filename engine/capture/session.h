@@ -11,9 +11,9 @@
 #include "engine/base/table.h"
 #include "engine/base/wait.h"
 #include "engine/cache/loan.h"
+#include "engine/calls/provider.h"
 #include "engine/capture/capture.h"
 #include "engine/capture/trace.h"
-#include "engine/unit/provider.h"
 
 /* What sessions did, and wait for. */
 struct session_counts {

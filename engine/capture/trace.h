@@ -12,7 +12,7 @@
 #include "engine/base/lock.h"
 #include "engine/content/tensors.h"
 #include "engine/format/names.h"
-#include "engine/unit/unit.h"
+#include "engine/save/generation.h"
 
 #define TRACE_KEPT 4096
 

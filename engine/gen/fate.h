@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The fate of an operation on the backing that waits for a commit: a pure function of what is known
- * of it. unit/journal.h tells which operations these are, and which files find out and act.
+ * of it. journal/journal.h tells which operations these are, and which files find out and act.
  *
  * A pointer waits for the commit of the checkpoint that it names. A removal of a committed
  * checkpoint waits for the commit of a newer one by the same job. So:

@@ -14,7 +14,7 @@
 		[GENERATION_FAILED] = "FAILED", [GENERATION_DROPPED] = "DROPPED", \
 	}
 
-/* unit/unit.h has the diagram. */
+/* save/generation.h has the diagram. */
 const struct machine file_machine = {
 	.what = "save",
 	.nr_states = GENERATION_DROPPED + 1,
@@ -31,7 +31,7 @@ const struct machine file_machine = {
 		},
 };
 
-/* unit/checkpoint.h has the diagram. */
+/* save/checkpoint.h has the diagram. */
 const struct machine checkpoint_machine = {
 	.what = "checkpoint",
 	.nr_states = GENERATION_DROPPED + 1,

@@ -2,12 +2,12 @@
 /*
  * The states of a save: facts that hold for every thread.
  *
- * A save of one file (unit/unit.h) and a checkpoint directory (unit/checkpoint.h) are two machines
- * with one set of states. Both headers have diagrams. Each machine has one setter
+ * A save of one file (save/generation.h) and a checkpoint directory (save/checkpoint.h) are two
+ * machines with one set of states. Both headers have diagrams. Each machine has one setter
  * (generation_set_state, checkpoint_set_state), which aborts at a transition that is not in its
  * table (state.c). Pure, like all of gen/.
  *
- * A change that one thread makes to a save for a moment, and undoes, is no state: unit/busy.h.
+ * A change that one thread makes to a save for a moment, and undoes, is no state: save/busy.h.
  */
 #ifndef ENGINE_GEN_STATE_H
 #define ENGINE_GEN_STATE_H

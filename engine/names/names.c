@@ -5,11 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/backing/dirwalk.h"
 #include "engine/base/cleanup.h"
+#include "engine/calls/pointers.h"
 #include "engine/format/names.h"
+#include "engine/journal/journal.h"
 #include "engine/rule/reserved_names.h"
-#include "engine/unit/journal.h"
-#include "engine/unit/seen.h"
+#include "engine/save/checkpoint.h"
 
 bool names_look_saved(struct units *us, const struct inode_id *dir, const char *name, pid_t viewer,
 		      struct name_shown *s)

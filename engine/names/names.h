@@ -20,8 +20,7 @@
 #ifndef ENGINE_NAMES_NAMES_H
 #define ENGINE_NAMES_NAMES_H
 
-#include "engine/unit/checkpoint.h"
-#include "engine/unit/unit.h"
+#include "engine/save/checkpoint.h"
 
 enum name_shown_as {
 	SHOWN_NOTHING,

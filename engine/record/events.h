@@ -5,7 +5,7 @@
  * [kind, pattern, [first rank, last rank, ...]]. For 10^5 ranks that is some KiB, where names would
  * be some MiB. In a pattern EVENTS_RANK stands for the rank as a decimal number.
  *
- * No state and no lock. What the events mean is not known here (engine/unit/evidence.c).
+ * No state and no lock. What the events mean is not known here (engine/save/evidence.c).
  */
 #ifndef ENGINE_RECORD_EVENTS_H
 #define ENGINE_RECORD_EVENTS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a root adds to its vote for an heir (engine/unit/accord_heir.c). Only this module writes and
+ * What a root adds to its vote for an heir (cluster/accord_heir.c). Only this module writes and
  * reads it:
  *
  *	"done":"rename .metadata","ranks":8,"decision":{"decision":"commit","replaces":null,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The payload of a report, which a node sends to the nodes above while a checkpoint is open. Only
- * this module writes and reads it; events.h has the events, engine/unit/others.h what is open:
+ * this module writes and reads it; events.h has the events, engine/cluster/others.h what is open:
  *
  *	{"open":true,"writers":true,"events":[[0,"a",3]],"last":false,
  *	 "dead":{"reason":"rank 3 died","unranked":false,"node":"n1","age_us":15},"rule":"dcp",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What follows the commit of a checkpoint (O6 and O7 of engine/unit/commit.c), as its decision
+ * What follows the commit of a checkpoint (O6 and O7 of engine/commit/commit.c), as its decision
  * lists it: pointers get their names, then the removals of its job leave. Any daemon that finds the
  * record does that, any number of times, perhaps beside others:
  *

@@ -22,15 +22,13 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
+#include "engine/cluster/accord_impl.h"
 #include "engine/content/digest.h"
 #include "engine/coord/agreement.h"
 #include "engine/coord/nodes.h"
 #include "engine/format/names.h"
 #include "engine/record/events.h"
 #include "engine/record/vote.h"
-#include "engine/unit/accord_impl.h"
-#include "engine/unit/internal.h"
-#include "engine/unit/vote_list.h"
 #include "tests/crowd/records.h"
 
 #define PAUSE_NS (10 * NSEC_PER_MSEC) /* as accord_report.c */

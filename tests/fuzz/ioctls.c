@@ -10,6 +10,7 @@
  * written at that place; when all is closed, no session, slot, promise, generation, file or
  * descriptor is left, and the cache is whole.
  */
+#include <dirent.h>
 #include <ftw.h>
 #include <signal.h>
 #include <sys/resource.h>

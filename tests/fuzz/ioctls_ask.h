@@ -19,7 +19,7 @@ static ssize_t take_reply(int fd, const struct iovec *iov, int count);
 #define slot lent_slot /* fs/ has another */
 #include "engine/capture/session.h"
 #undef slot
-#include "engine/unit/internal.h"
+#include "engine/save/units.h"
 #include "fs/control_dir.h"
 
 #define SESSIONS     3

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Finds files of one folder that call each other in a circle, by the symbols of their objects.
+"""Finds calls that make code hard to read alone, by the symbols of the objects.
 
-    calls.py BUILD/obj FOLDER
+    calls.py BUILD/obj FOLDER...
 
-Prints each circle, and exits with 1 if there is one. A reader of a file then needs only the files
+Prints files of one folder that call each other in a circle, and calls from a folder to one that
+stands later in the list. Exits with 1 if there is one. A reader of a file then needs only the files
 below it. An object whose source is gone does not count.
 """
 
@@ -47,22 +48,39 @@ def circles(calls):
     return found
 
 
+def calls_up(calls, folders):
+    """Calls from a file to one of a folder that stands later in the list."""
+    rank = {folder: number for number, folder in enumerate(folders)}
+    return [
+        f"{file} calls {other}"
+        for file in sorted(calls)
+        for other in sorted(calls[file])
+        if rank[os.path.dirname(other)] > rank[os.path.dirname(file)]
+    ]
+
+
 def main():
-    objects, folder = sys.argv[1:]
+    objects, *folders = sys.argv[1:]
     of_file = {}
-    for path in glob.glob(os.path.join(objects, folder, "*.o")):
-        name = os.path.splitext(os.path.relpath(path, objects))[0]
-        if os.path.exists(name + ".c"):
-            of_file[name + ".c"] = symbols(path)
-    assert of_file, f"no objects of {folder} in {objects}"
+    for folder in folders:
+        for path in glob.glob(os.path.join(objects, folder, "*.o")):
+            name = os.path.splitext(os.path.relpath(path, objects))[0]
+            if os.path.exists(name + ".c"):
+                of_file[name + ".c"] = symbols(path)
+        assert any(os.path.dirname(file) == folder for file in of_file), f"no objects of {folder}"
     home = {symbol: file for file, (defines, _) in of_file.items() for symbol in defines}
     calls = {
         file: {home[symbol] for symbol in uses if home.get(symbol, file) != file}
         for file, (_, uses) in of_file.items()
     }
-    found = circles(calls)
-    for part in found:
-        print("call each other in a circle:", " ".join(part))
+    inside = {
+        file: {other for other in others if os.path.dirname(other) == os.path.dirname(file)}
+        for file, others in calls.items()
+    }
+    found = ["call each other in a circle: " + " ".join(part) for part in circles(inside)]
+    found += ["calls upwards: " + call for call in calls_up(calls, folders)]
+    for line in found:
+        print(line)
     sys.exit(1 if found else 0)
 
 

@@ -3,9 +3,10 @@
 sentences are short.
 
 Checked: the README's size; that each manual page and file that the README or a manual page refers
-to is in this repository; that no sentence of a document has more words than a reader holds at once;
-that no document says "who" for "a process that", or uses a turn that hides the actor; and that
-subjects of commits are short and name their area. Tables, examples, the licence and what a tool has
+to is in this repository; that the functions that a map names are in these files; that no sentence
+of a document has more words than a reader holds at once; that no document says "who" for "a process
+that", or uses a turn that hides the actor; and that subjects of commits are short and name their
+area. Tables, examples, the licence and what a tool has
 rendered are no sentences."""
 
 import pathlib
@@ -161,6 +162,15 @@ def check_turns(where, text):
         wrong.append(f'{where}: says "{turn}": name the actor and the thing')
 
 
+def check_functions(where, text, all_files):
+    """`file.c: function` is so. A file without a folder may be anywhere in the product."""
+    product = [path for path in all_files if path.parts[0] in ("client", "engine", "fs")]
+    for name, function in re.findall(r"`([\w/]+\.[ch]): (\w+)`", text):
+        found = [path for path in product if str(path) == name or path.name == name]
+        if not any(re.search(rf"\b{function}\b", path.read_text("utf-8")) for path in found):
+            wrong.append(f"{where}: {name} has no {function}")
+
+
 def check_subjects():
     out = subprocess.run(
         ["git", "log", "--no-merges", "--format=%h %s", SUBJECTS_SINCE + ".."],
@@ -194,6 +204,8 @@ for path in [*manual, *(path for path in all_files if path.suffix == ".md")]:
         path, paragraphs_of_markdown(text) if path.suffix == ".md" else paragraphs_of_mdoc(text)
     )
     check_turns(path, text)
+    if path.parts[0] in ("client", "engine", "fs") and path.suffix == ".md":
+        check_functions(path, text, all_files)
 check_subjects()
 print("\n".join(wrong))
 sys.exit(bool(wrong))

@@ -13,7 +13,11 @@ import subprocess
 import sys
 
 WHERE = [
-    "engine/unit/*.c",
+    "engine/save/*.c",
+    "engine/journal/*.c",
+    "engine/cluster/*.c",
+    "engine/calls/*.c",
+    "engine/commit/*.c",
     "engine/cache/*.c",
     "engine/content/content*.c",
     "engine/flush/flush.c",

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/model/calls.h"
+#include "engine/backing/dirwalk.h"
+#include "engine/save/checkpoint.h"
 
 #include <dirent.h>
 

@@ -3,9 +3,9 @@
 
 #include <ftw.h>
 
-#include "engine/unit/internal.h"
-#include "engine/unit/journal_held.h"
-#include "engine/unit/journal_written.h"
+#include "engine/calls/journal_held.h"
+#include "engine/journal/journal_written.h"
+#include "engine/save/units.h"
 #include "tests/model/model.h"
 #include "tests/model/people.h"
 

@@ -2,7 +2,8 @@
 #include "tests/sim/calls_inside.h"
 
 #include "engine/base/wait.h"
-#include "engine/unit/internal.h"
+#include "engine/commit/report.h"
+#include "engine/save/units.h"
 #include "fs/other_nodes.h"
 #include "tests/sim/sched.h"
 #include "tests/sim/world.h"

@@ -10,7 +10,8 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
-#include "engine/unit/internal.h"
+#include "engine/commit/report.h"
+#include "engine/save/units.h"
 #include "tests/sim/check.h"
 #include "tests/sim/eye.h"
 #include "tests/sim/ranks.h"

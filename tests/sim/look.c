@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What processes look at on a mount: listings, names and bytes. */
-#include "engine/unit/internal.h"
-#include "engine/unit/other_nodes.h"
+#include "engine/cluster/other_nodes.h"
+#include "engine/save/units.h"
 #include "fs/other_nodes.h"
 #include "tests/sim/calls_inside.h"
 

@@ -12,10 +12,12 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "engine/backing/dirwalk.h"
 #include "engine/base/fault.h"
+#include "engine/commit/report.h"
 #include "engine/content/recorded.h"
-#include "engine/unit/internal.h"
-#include "engine/unit/journal.h"
+#include "engine/journal/journal.h"
+#include "engine/save/units.h"
 #include "fs/control_socket.h"
 #include "fs/mountinfo.h"
 #include "tests/backing/util.h"

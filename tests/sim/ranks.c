@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "engine/liveness/casualty.h"
-#include "engine/unit/internal.h"
+#include "engine/save/units.h"
 #include "tests/sim/check.h"
 #include "tests/sim/world.h"
 

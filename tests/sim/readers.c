@@ -19,7 +19,8 @@
 #include <string.h>
 
 #include "engine/base/json.h"
-#include "engine/unit/internal.h"
+#include "engine/commit/report.h"
+#include "engine/save/units.h"
 #include "fs/catalog.h"
 #include "tests/sim/check.h"
 #include "tests/sim/program.h"

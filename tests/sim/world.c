@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/sim/world.h"
 
+#include "engine/commit/start.h"
 #include "engine/coord/nodes.h"
-#include "engine/unit/internal.h"
+#include "engine/save/units.h"
 #include "tests/backing/faults.h"
 #include "tests/backing/memory_engine.h"
 #include "tests/backing/util.h"

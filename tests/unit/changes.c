@@ -4,6 +4,8 @@
  * makes, and errors.
  */
 #include "tests/unit/one_checkpoint.h"
+#include "engine/calls/directory.h"
+#include "engine/cluster/fail.h"
 
 static int setup(void **state)
 {

@@ -11,7 +11,7 @@
 #include "engine/coord/coord.h"
 #include "engine/redo/recover.h"
 #include "engine/redo/trash.h"
-#include "engine/unit/internal.h"
+#include "engine/save/units.h"
 #include "tests/backing/crash.h"
 
 #define UNIT	"run/step-1"

@@ -2,7 +2,7 @@
 /* A mount of a backing that is not fit for several nodes says so, and works. */
 #include "tests/unit/mnt.h"
 
-#include "engine/unit/internal.h"
+#include "engine/save/units.h"
 #include "tests/backing/faults.h"
 
 static void it_is_told(void **state)

@@ -9,6 +9,7 @@
  */
 #include "tests/unit/mnt.h"
 
+#include "engine/backing/dirwalk.h"
 #include "engine/format/commit.h"
 #include "engine/format/names.h"
 #include "engine/metrics/failures.h"

@@ -7,7 +7,9 @@
 
 #include <sys/wait.h>
 
-#include "engine/unit/internal.h"
+#include "engine/cluster/fail.h"
+#include "engine/commit/start.h"
+#include "engine/save/units.h"
 #include "tests/backing/faults.h"
 
 #define UNIT "step-1"

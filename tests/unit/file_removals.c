@@ -8,8 +8,8 @@
 
 #include <sys/wait.h>
 
-#include "engine/unit/internal.h"
-#include "engine/unit/journal_removal.h"
+#include "engine/cluster/fail.h"
+#include "engine/commit/journal_removal_work.h"
 #include "tests/backing/faults.h"
 
 #define ONE "step-1.pt"

@@ -5,7 +5,7 @@
  */
 #include "tests/unit/one_checkpoint.h"
 
-#include "engine/unit/accord.h"
+#include "engine/cluster/other_nodes.h"
 
 #define NAME ".metadata" /* inherited, and not changed here */
 

@@ -5,7 +5,7 @@
 #include "tests/unit/unit.h"
 
 #include "engine/format/names.h"
-#include "engine/unit/internal.h"
+#include "engine/save/units.h"
 
 #define MANY  3000 /* more than a few times the buckets that it begins with */
 #define FEW   60

@@ -6,7 +6,7 @@
  */
 #include "tests/unit/mnt.h"
 
-#include "engine/unit/internal.h"
+#include "engine/save/units.h"
 #include "tests/backing/faults.h"
 
 #define ONE  "step-1"

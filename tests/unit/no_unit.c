@@ -7,7 +7,7 @@
 #include "tests/unit/mnt.h"
 
 #include "engine/format/commit.h"
-#include "engine/unit/internal.h"
+#include "engine/save/units.h"
 
 #define CACHE "chunk_size=64K,host_cache_size=4M," LEAST_TIMEOUT
 #define FILES 200

@@ -163,7 +163,7 @@ static void those_that_differ_are_refused_if_they_live(void **state)
 	}
 }
 
-/* A lease is made, and then its text is written: a mount that looks between the two warns of nobody. */
+/* A lease is made, then its text is written: a mount that looks between the two warns of nobody. */
 static void who_mounts_just_now_is_no_stranger(void **state)
 {
 	char said[MESSAGE_MAX] = "";

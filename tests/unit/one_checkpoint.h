@@ -5,7 +5,7 @@
 
 #include "tests/unit/mnt.h"
 
-#include "engine/unit/internal.h"
+#include "engine/save/units.h"
 #include "tests/backing/faults.h"
 
 #define UNIT "step-1"

@@ -10,6 +10,7 @@
 #include "engine/coord/coord.h"
 #include "engine/format/commit.h"
 #include "engine/redo/recover.h"
+#include "engine/save/checkpoint.h"
 #include "tests/backing/crash.h"
 
 #define BYTES	5001

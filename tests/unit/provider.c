@@ -5,8 +5,8 @@
  */
 #include "tests/unit/mnt.h"
 
+#include "engine/calls/provider.h"
 #include "engine/metrics/failures.h"
-#include "engine/unit/provider.h"
 
 #define CACHE "chunk_size=64K,host_cache_size=4M," LEAST_TIMEOUT
 #define HEAD  1000

@@ -5,9 +5,11 @@
  */
 #include "tests/unit/one_checkpoint.h"
 
+#include "engine/calls/directory.h"
+#include "engine/cluster/checkpoint_stage.h"
+#include "engine/journal/journal_removal.h"
 #include "engine/liveness/job_inside.h"
-#include "engine/unit/above.h"
-#include "engine/unit/journal_removal.h"
+#include "engine/save/above.h"
 
 #define MANY 600 /* more than twice any fixed number that was kept once */
 

@@ -2,8 +2,8 @@
 /* Removals of a part of a committed checkpoint, and what else happens meanwhile. */
 #include "tests/unit/one_checkpoint.h"
 
-#include "engine/unit/journal_pending.h"
-#include "engine/unit/journal_removal.h"
+#include "engine/commit/journal_removal_work.h"
+#include "engine/journal/journal_pending.h"
 
 static int setup(void **state)
 {

@@ -7,7 +7,7 @@
 
 #include "engine/cache/cache.h"
 #include "engine/coord/agreement.h"
-#include "engine/unit/internal.h"
+#include "engine/save/units.h"
 
 static const struct machine *const machines[] = {&file_machine, &checkpoint_machine, &chunk_machine,
 						 &agreement_machine};

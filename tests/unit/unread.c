@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 
 #include "engine/liveness/job.h"
-#include "engine/unit/accord.h"
+#include "engine/save/checkpoint.h"
 
 /* More often than who asks blocks while one question waits for its answer. */
 #define LOOKS 6

@@ -8,6 +8,8 @@
 #include <dirent.h>
 
 #include "engine/base/json.h"
+#include "engine/calls/directory.h"
+#include "engine/cluster/fail.h"
 
 #define MANY 300
 
