@@ -17,6 +17,7 @@
 #include "engine/cluster/cluster.h"
 #include "engine/journal/journal.h"
 #include "engine/rule/reserved_names.h"
+#include "engine/save/publish_checkpoint.h"
 
 /* Makes @cp an ordinary directory, which gets its name at once: -EEXIST. Or another error. */
 static int make_ordinary(struct checkpoint *cp)

@@ -18,6 +18,7 @@
 #include "engine/base/lock.h"
 #include "engine/base/log.h"
 #include "engine/cluster/other_nodes.h"
+#include "engine/save/publish_checkpoint.h"
 
 #define STAGED_XATTR "user.ckptfs.name"
 #define REMOVED_NS   (5 * NSEC_PER_SEC) /* for the remover's report; too short: it is still shown */

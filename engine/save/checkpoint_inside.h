@@ -128,18 +128,6 @@ bool checkpoint_is_flushed_locked(struct checkpoint *cp);
 /* True if nothing tells what @cp is, and only directories are in it. */
 bool checkpoint_is_nothing_locked(const struct checkpoint *cp);
 
-/*
- * Lock not held. 1: on the backing, @cp has the name @name in its directory; 0: it has not. -errno:
- * that cannot be seen.
- */
-int checkpoint_has_name(struct checkpoint *cp, const char *name);
-
-/*
- * Lock not held. Gives @cp its name as an ordinary directory; 0 also if another node has just done
- * so. Or -errno.
- */
-int checkpoint_name_ordinary(struct checkpoint *cp);
-
 /* Lock not held. The path of its target, for people and for its commit file. */
 void checkpoint_path(struct checkpoint *cp, char *buf, size_t size);
 

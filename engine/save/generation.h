@@ -65,12 +65,6 @@ struct checkpoint;
 struct generation;
 struct units;
 
-/* Sets the function that gives the path of @name in @dir below the mount, for people. */
-void units_set_namer(struct units *us,
-		     void (*name)(void *arg, const struct inode_id *dir, const char *name,
-				  char *buf, size_t size),
-		     void *arg);
-
 /* Const; valid as long as the caller's reference. The checkpoint: NULL for a unit by itself. */
 const struct inode_id *generation_id(const struct generation *g);
 const struct caller *generation_owner(const struct generation *g);
