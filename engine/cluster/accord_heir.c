@@ -27,6 +27,7 @@
 #include "engine/base/lock.h"
 #include "engine/base/log.h"
 #include "engine/coord/nodes.h"
+#include "engine/record/for_heir.h"
 #include "engine/redo/publish_dir.h"
 #include "engine/redo/recover.h"
 #include "engine/save/commit_describe.h"
@@ -48,7 +49,6 @@ static struct for_heir *tell_heir(struct checkpoint *cp)
 	t->ranks = h->ranks;
 	t->decides = true;
 	decision_propose(cp, h->unit, NULL, &t->decision);
-	accord_leave_pointers(cp, t);
 	LOCK_SCOPE(&cp->units->lock);
 	t->rule = cp->rule;
 	t->judged = cp->accord->judged;

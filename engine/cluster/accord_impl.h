@@ -10,7 +10,7 @@
  * - accord_abort.c: reasons to abort
  * - accord_look.c: reads the records of other nodes
  * - accord_heir.c: a node that stands in for a lost root
- * - accord_pointers.c: what follows the commit, for that node
+ * - accord_left.c: what follows the commit, on all nodes
  * - accord_staged.c: the name that a staging directory is to get, for listings
  * - accord_files.c: files that other nodes write
  * - accord_clear.c: the removal of its records
@@ -139,8 +139,8 @@ bool accord_vote_early(struct accord *a);
 /* This node becomes the heir of the root, if it may. */
 void accord_stand_in(struct accord *a);
 
-/* Lock not held. Fills in the pointers that wait here, and the removals of the decision. */
-void accord_leave_pointers(struct checkpoint *cp, struct for_heir *h);
+/* Lock not held. Adds the pointers and removals that wait here for the commit of @cp. */
+void accord_list_left(struct checkpoint *cp, struct left *l);
 
 /*
  * Lock not held. The root of @gen is dead, and nothing is decided. True if the root has voted and

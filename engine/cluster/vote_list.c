@@ -10,6 +10,8 @@
 #include "engine/base/cleanup.h"
 #include "engine/base/fault.h"
 #include "engine/base/json.h"
+#include "engine/base/lock.h"
+#include "engine/record/left.h"
 #include "engine/record/shards.h"
 #include "engine/record/vote.h"
 
@@ -170,6 +172,13 @@ static int each_line(struct checkpoint *cp, const struct vote_list *list, take_f
 	return json_is_array(list->lines) ? err : -EBADMSG;
 }
 
+static bool left_is_ok(const json_t *o)
+{
+	__cleanup_free struct left *l = calloc(1, sizeof(*l));
+
+	return l && left_take_line(l, o);
+}
+
 static int copy_line(struct checkpoint *cp, json_t *o, void *to)
 {
 	struct commit_tensor_room room;
@@ -177,8 +186,9 @@ static int copy_line(struct checkpoint *cp, json_t *o, void *to)
 	char label[NAME_MAX + 1];
 	struct filed f;
 	bool ok = vote_line_is_overwrite(o) ||
-		  (vote_line_is_tensor(o) ? vote_parse_tensor(o, &t, &room)
-					  : vote_parse_file(o, cp->id.dev, &f, label));
+		  (left_has_line(o)	    ? left_is_ok(o)
+		   : vote_line_is_tensor(o) ? vote_parse_tensor(o, &t, &room)
+					    : vote_parse_file(o, cp->id.dev, &f, label));
 
 	return ok ? write_line(to, json_incref(o)) : -EBADMSG;
 }
@@ -217,6 +227,14 @@ static int take_tensor(const json_t *o, struct telling *t)
 	return 0;
 }
 
+static int take_left(struct checkpoint *cp, const json_t *o)
+{
+	LOCK_SCOPE(&cp->units->lock);
+	if (!cp->left)
+		cp->left = calloc(1, sizeof(*cp->left));
+	return !cp->left ? -ENOMEM : left_take_line(cp->left, o) ? 0 : -EBADMSG;
+}
+
 static int take_line(struct checkpoint *cp, json_t *o, void *telling)
 {
 	struct telling *t = telling;
@@ -224,6 +242,8 @@ static int take_line(struct checkpoint *cp, json_t *o, void *telling)
 	if (vote_line_is_tensor(o))
 		return take_tensor(o, t);
 	end_file(cp, t);
+	if (left_has_line(o))
+		return take_left(cp, o);
 	if (vote_line_is_overwrite(o)) {
 		const struct overwrite r = vote_parse_overwrite(o, cp->id.dev);
 
@@ -267,6 +287,22 @@ static int write_overwrites(struct checkpoint *cp, struct list_writer *to)
 	return err;
 }
 
+/* What follows the commit. */
+static int write_left(struct checkpoint *cp, struct list_writer *to)
+{
+	__cleanup_free struct left *l = calloc(1, sizeof(*l));
+	size_t i;
+	int err = l ? 0 : -ENOMEM;
+
+	if (l)
+		accord_list_left(cp, l);
+	for (i = 0; !err && i < l->nr_pointers; i++)
+		err = write_line(to, left_line_of_pointer(&l->pointers[i]));
+	for (i = 0; !err && i < l->nr_removals; i++)
+		err = write_line(to, left_line_of_removal(&l->removals[i]));
+	return err;
+}
+
 int vote_list_write(struct checkpoint *cp, uint32_t slot, const struct vote_list *lists,
 		    unsigned nr, json_t **own)
 {
@@ -276,6 +312,8 @@ int vote_list_write(struct checkpoint *cp, uint32_t slot, const struct vote_list
 
 	if (!err)
 		err = write_overwrites(cp, &to);
+	if (!err)
+		err = write_left(cp, &to);
 	for (i = 0; !err && i < nr; i++)
 		err = each_line(cp, &lists[i], copy_line, &to);
 	err = finish_list(&to, err, own);

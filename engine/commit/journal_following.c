@@ -145,20 +145,24 @@ static int stage(struct checkpoint *cp, const struct left_pointer *q, char stagi
 	struct backing as = backing_as(&b, &cp->owner);
 	const struct timespec at = {.tv_sec = (time_t)(q->written_ns / NSEC_PER_SEC),
 				    .tv_nsec = (long)(q->written_ns % NSEC_PER_SEC)};
-	const struct timespec times[2] = {at, at};
+	const struct timespec times[2] = {at, at}; /* order_is_newer compares it with others */
 	int dir = cp->target.dir, err = staging_new(staging);
 	__cleanup_fd int fd = -1;
-	ssize_t n;
 	bool created;
+	ssize_t n = 0;
 
-	if (err || q->link)
-		return err ? err : backing_symlink(&as, q->text, dir, staging);
-	fd = backing_create(&as, dir, staging, O_WRONLY | O_EXCL, q->mode, &created);
+	if (!err && q->link)
+		err = backing_symlink(&as, q->text, dir, staging);
+	if (err)
+		return err;
+	fd = q->link ? backing_pin(&b, dir, staging)
+		     : backing_create(&as, dir, staging, O_WRONLY | O_EXCL, q->mode, &created);
 	if (fd < 0)
 		return fd;
-	n = backing_write(&b, fd, q->text, strlen(q->text), 0, 0);
+	if (!q->link)
+		n = backing_write(&b, fd, q->text, strlen(q->text), 0, 0);
 	err = n < 0 ? (int)n : backing_utimens(&b, fd, times);
-	return err ? err : backing_sync(&b, fd, false);
+	return err || q->link ? err : backing_sync(&b, fd, false);
 }
 
 static bool lists_removal(const struct order *o, const char *name)
@@ -173,34 +177,33 @@ static bool lists_removal(const struct order *o, const char *name)
 
 static void prepare_left(struct checkpoint *cp, struct following *f)
 {
-	__cleanup_free struct left_pointer *left = calloc(LEFT_POINTERS_MAX, sizeof(*left));
-	__cleanup_free struct order *removals = calloc(1, sizeof(*removals));
+	__cleanup_free struct left *l = calloc(1, sizeof(*l));
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	struct order *o = &f->order;
 	char staging[STAGING_MAX];
-	size_t nr, i;
+	size_t i;
 
 	f->own_pointers = o->nr_pointers;
 	f->own_removals = o->nr_removals;
-	if (!left || !removals)
+	if (!l)
 		return;
-	nr = accord_left_pointers(cp, left, removals);
-	for (i = 0; i < nr && o->nr_pointers < ORDER_MAX; i++) {
+	accord_get_left(cp, l);
+	for (i = 0; i < l->nr_pointers && o->nr_pointers < ORDER_MAX; i++) {
 		struct target t = cp->target;
 		size_t before = o->nr_pointers;
 
-		memcpy(t.name, left[i].name, sizeof(t.name));
+		memcpy(t.name, l->pointers[i].name, sizeof(t.name));
 		*staging = '\0';
 		if (order_has_pointer(o, t.name))
 			continue;
-		if (!stage(cp, &left[i], staging))
-			list_pointer(cp, &t, staging, left[i].written_ns);
+		if (!stage(cp, &l->pointers[i], staging))
+			list_pointer(cp, &t, staging, l->pointers[i].written_ns);
 		if (o->nr_pointers == before && *staging)
 			backing_unlink(&b, t.dir, staging, false);
 	}
-	for (i = 0; i < removals->nr_removals && o->nr_removals < ORDER_MAX; i++)
-		if (!lists_removal(o, removals->removals[i].name))
-			o->removals[o->nr_removals++] = removals->removals[i];
+	for (i = 0; i < l->nr_removals && o->nr_removals < ORDER_MAX; i++)
+		if (!lists_removal(o, l->removals[i].name))
+			o->removals[o->nr_removals++] = l->removals[i];
 }
 
 void following_prepare(struct checkpoint *cp)
@@ -263,8 +266,13 @@ void following_point(struct checkpoint *cp)
 	for (i = 0; i < f->nr; i++)
 		f->waits |= point(&f->taken[i]);
 	f->nr = 0;
-	for (i = f->own_pointers; i < f->order.nr_pointers; i++)
-		f->waits |= order_point(&p, &f->order.pointers[i]) < 0;
+	for (i = f->own_pointers; i < f->order.nr_pointers; i++) {
+		int err = order_point(&p, &f->order.pointers[i]);
+
+		if (!err) /* its own node, say, was first */
+			backing_unlink(&b, p.dir, f->order.pointers[i].staging, false);
+		f->waits |= err < 0;
+	}
 	if (f->own_pointers < f->order.nr_pointers)
 		f->waits |= backing_sync_dir(&b, p.dir) != 0;
 }

@@ -22,7 +22,7 @@ struct following {
 	bool recorded; /* the record may exist: what it says stays as it is */
 	bool waits;    /* something was not done: the record stays */
 	struct order order;
-	/* own_*: how many of these are this node's; those of a lost root come after them */
+	/* own_*: how many of these are this node's; those of other nodes come after them */
 	size_t own_pointers, own_removals;
 };
 

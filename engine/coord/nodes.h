@@ -39,7 +39,7 @@
  * line; 3: ages, and deaths; 4: a death ends a generation; 5: the records of a name are removed; 6:
  * the key of a job is without what torchrun counts
  */
-#define NODES_PROTOCOL 6
+#define NODES_PROTOCOL 7
 #define NODES_UNSEEN_S 60
 #define NODES_MEET     32
 #define NODES_LOOK_NS  (500 * NSEC_PER_MSEC)

@@ -4,10 +4,9 @@
  * reads it:
  *
  *	"done":"rename .metadata","ranks":8,"decision":{"decision":"commit","replaces":null,
- *	"unit":"run/step-9"},"pointers":[{"link":false,"mode":420,"written_ns":17957431271,
- *	"name":"latest","text":"step-9\n"}],"rule":"dcp","judged":true
+ *	"unit":"run/step-9"},"rule":"dcp","judged":true
  *
- * decision.h has the decision. No state and no lock.
+ * decision.h has the decision; left.h what follows it. No state and no lock.
  */
 #ifndef ENGINE_RECORD_FOR_HEIR_H
 #define ENGINE_RECORD_FOR_HEIR_H
@@ -15,26 +14,13 @@
 #include "engine/record/decision.h"
 #include "engine/rule/rule.h"
 
-#define LEFT_POINTERS_MAX 8    /* pointers in all */
-#define LEFT_POINTER_TEXT 1024 /* bytes of the text of one */
-
-/* A pointer that waited for the commit on a lost root. */
-struct left_pointer {
-	char name[NAME_MAX + 1], text[LEFT_POINTER_TEXT + 1]; /* content, or target of the link */
-	bool link;
-	mode_t mode;
-	uint64_t written_ns; /* wall clock */
-};
-
 struct for_heir {
 	const struct rule *rule;    /* that claims the checkpoint; NULL: none */
 	char done[COMMIT_TEXT_MAX]; /* the evidence; "": unknown */
 	unsigned ranks;		    /* 0: unknown */
 	bool judged;		    /* a writer has died, and the checkpoint had ended by that */
 	bool decides;		    /* @decision is known */
-	struct decision decision;   /* what the root would record, without pointers */
-	size_t nr_pointers;
-	struct left_pointer pointers[LEFT_POINTERS_MAX];
+	struct decision decision;   /* what the root would record, without what follows */
 };
 
 /* Adds it to the object @vote. 0 or -ENOMEM. */

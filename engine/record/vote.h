@@ -2,8 +2,8 @@
 /*
  * The payload of a vote, {"nodes":3,"list":[...]} with what for_heir.h adds, and the lines of its
  * list. Only this module writes and reads these. A line is of a file that is durable on a node; of
- * a tensor in the file whose line is the last before it; or of a file that has taken the name of
- * another node's (engine/content/overwrites.h):
+ * a tensor in the file whose line is the last before it; of a file that has taken the name of
+ * another node's (engine/content/overwrites.h); or of what follows the commit (left.h):
  *
  *	{"ino":7,"btime_ns":9,"size":4096,"mtime_ns":17,"rank":3,"xxh3":"9bc4...","by_handle":true,
  *	 "node":"n1"}

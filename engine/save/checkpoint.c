@@ -141,6 +141,7 @@ void checkpoint_put(struct checkpoint *cp)
 	process_put(cp->maker);
 	free(cp->shared);
 	free(cp->following);
+	free(cp->left);
 	accord_free(cp->accord);
 	filed_finish(&cp->filed);
 	overwrites_finish(&cp->overwrites);

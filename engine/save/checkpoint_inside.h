@@ -35,6 +35,7 @@ struct event {
 };
 
 struct following;
+struct left;
 struct accord;
 
 struct checkpoint {
@@ -95,6 +96,7 @@ struct checkpoint {
 	char *path;					     /* at its end, for people */
 	int err;					     /* FAILED: -errno */
 	char reason[MESSAGE_MAX];
+	struct left *left; /* what waits for its commit on other nodes; NULL: nothing known */
 	struct following *following; /* of the thread that commits it (journal_following.h) */
 	struct accord *accord;	     /* const once shown; NULL: this node's alone (accord.h) */
 };

@@ -6,6 +6,7 @@ a part in it."""
 import contextlib
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import time
 CKPTFS = os.environ["CKPTFS"]
 TMP = os.environ["TEST_TMP"]
 BACK = os.path.join(TMP, "back")
+TXN = BACK + f"/.ckptfs/txn/{os.getuid()}/"
 SLOW = int(os.environ.get("TEST_SLOW", "1"))
 SECONDS = 60 * SLOW
 
@@ -284,3 +286,33 @@ def staged(where=BACK):
         for name in dirs + files
         if name.startswith(".ckptfs-") and name not in (".ckptfs-commit.json", ".ckptfs-index.json")
     )
+
+
+def entries(gen, what):
+    """Of the root's log, in their order: from which slot, and the rest."""
+    found = []
+    for nr in range(32):  # there may be gaps; and one that is being made has another name yet
+        with (
+            contextlib.suppress(FileNotFoundError),
+            open(f"{TXN}{gen}.log.0.{nr}", encoding="utf-8") as file,
+        ):
+            found += re.findall(rf"^{what} (\d+) (.*)", file.read(), re.MULTILINE)
+    return found
+
+
+def voters(gen):
+    return {slot for slot, rest in entries(gen, "vote")}
+
+
+def have_closed(gen):
+    """Of three nodes, have both others told that they have nothing open?"""
+    last = dict(entries(gen, "report"))
+    return len(last) == 2 and all('"open":false' in rest for rest in last.values())
+
+
+def open_generation():
+    return [
+        gen
+        for gen in (os.path.basename(path)[len(".ckptfs-") :] for path in staged())
+        if os.path.exists(TXN + gen + ".open") and not os.path.exists(TXN + gen + ".decision")
+    ][0]

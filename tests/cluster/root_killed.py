@@ -5,48 +5,13 @@
 # The daemon that began a checkpoint is killed when all have voted, before it has decided: another
 # node commits the checkpoint, each time. CKPTFS_TEST_COUNT: so many times.
 
-import contextlib
 import glob
 import os
-import re
 import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["SRC"], "tests/cluster"))
-from nodes import BACK, Rank, check, nodes, save, staged, wait
-
-TXN = BACK + f"/.ckptfs/txn/{os.getuid()}/"
-
-
-def entries(gen, what):
-    """Of the root's log, in their order: from which slot, and the rest."""
-    found = []
-    for nr in range(32):  # there may be gaps; and one that is being made has another name yet
-        with (
-            contextlib.suppress(FileNotFoundError),
-            open(f"{TXN}{gen}.log.0.{nr}", encoding="utf-8") as file,
-        ):
-            found += re.findall(rf"^{what} (\d+) (.*)", file.read(), re.MULTILINE)
-    return found
-
-
-def voters(gen):
-    return {slot for slot, rest in entries(gen, "vote")}
-
-
-def have_closed(gen):
-    """Have both others told that they have nothing open?"""
-    last = dict(entries(gen, "report"))
-    return len(last) == 2 and all('"open":false' in rest for rest in last.values())
-
-
-def open_generation():
-    return [
-        gen
-        for gen in (os.path.basename(path)[len(".ckptfs-") :] for path in staged())
-        if os.path.exists(TXN + gen + ".open") and not os.path.exists(TXN + gen + ".decision")
-    ][0]
-
+from nodes import BACK, TXN, Rank, check, have_closed, nodes, open_generation, save, voters, wait
 
 with nodes("one", "two", "three") as (one, two, three):
     for step in range(1, 1 + int(os.environ.get("CKPTFS_TEST_COUNT", "2"))):

@@ -89,6 +89,7 @@ BETWEEN_ROOMS = {
         "decision",
         "events",
         "for_heir",
+        "left",
         "namechain",
         "open_record",
         "refusal",

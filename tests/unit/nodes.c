@@ -123,7 +123,7 @@ static bool other_is_there(void)
 	return coord_dir_ops.lease_read(&b, OTHER, buf, sizeof(buf)) >= 0;
 }
 
-#define SAME	    "\"protocol\":6,\"rules\":\"aa\",\"lease_s\":30,\"n\":%u"
+#define SAME	    "\"protocol\":7,\"rules\":\"aa\",\"lease_s\":30,\"n\":%u"
 #define LEASED(...) "{" __VA_ARGS__ "}"
 
 static void those_alike_work_together(void **state)
@@ -141,9 +141,9 @@ static void those_that_differ_are_refused_if_they_live(void **state)
 	static const struct {
 		const char *text, *says;
 	} odd[] = {
-		{LEASED("\"protocol\":7,\"label\":\"new\",\"host\":\"h\",\"n\":%u"),
-		 "by protocol 7"},
-		{LEASED("\"protocol\":6,\"rules\":\"ab\",\"label\":\"x\",\"host\":\"h\",\"n\":%u"),
+		{LEASED("\"protocol\":8,\"label\":\"new\",\"host\":\"h\",\"n\":%u"),
+		 "by protocol 8"},
+		{LEASED("\"protocol\":7,\"rules\":\"ab\",\"label\":\"x\",\"host\":\"h\",\"n\":%u"),
 		 "'x' of host h, which has /pfs mounted, goes by other rules"},
 		{LEASED(SAME ",\"label\":\"gpu7\",\"host\":\"far\",\"boot\":\"0\""),
 		 "'gpu7' is in use by a live mount on host far"},
@@ -194,7 +194,7 @@ static void who_mounts_just_now_is_no_stranger(void **state)
 static void the_longer_lease_counts(void **state)
 {
 	(void)state;
-	assert_int_equal(meet(LEASED("\"protocol\":7,\"lease_s\":90,\"n\":%u"), false, ""), 0);
+	assert_int_equal(meet(LEASED("\"protocol\":8,\"lease_s\":90,\"n\":%u"), false, ""), 0);
 	assert_in_range(waited, 30, 34);
 }
 
@@ -211,7 +211,7 @@ static void who_was_here_before_is_dead(void **state)
 	other_text = text;
 	renews = false;
 	snprintf(text, sizeof(text),
-		 LEASED("\"protocol\":6,\"rules\":\"ab\",\"label\":\"gpu7\",\"boot\":\"%s\","
+		 LEASED("\"protocol\":7,\"rules\":\"ab\",\"label\":\"gpu7\",\"boot\":\"%s\","
 			"\"place\":\"5:6\"") "%%.0u",
 		 boot);
 	lease_of_other(text, 0);

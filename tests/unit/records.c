@@ -10,6 +10,7 @@
 #include "engine/base/json.h"
 #include "engine/coord/agreement.h"
 #include "engine/format/names.h"
+#include "engine/record/left.h"
 #include "engine/record/open_record.h"
 #include "engine/record/refusal.h"
 #include "engine/record/told.h"
@@ -319,10 +320,8 @@ static void a_vote_is_as_it_was(void **state)
 {
 	static const char text[] =
 		"{\"nodes\":3,\"list\":[],\"done\":\"rename .metadata\",\"ranks\":8,\"decision\":"
-		"{\"decision\":\"commit\",\"replaces\":null,\"unit\":\"run/step-9\"},\"pointers\":"
-		"[{\"link\":false,\"mode\":420,\"written_ns\":17,\"name\":\"latest\",\"text\":"
-		"\"step-9\\n\"},{\"link\":true,\"mode\":511,\"written_ns\":18,\"name_hex\":\"ff\","
-		"\"text\":\"step-9\"}],\"rule\":\"torch-dcp\",\"judged\":true}";
+		"{\"decision\":\"commit\",\"replaces\":null,\"unit\":\"run/step-9\"},"
+		"\"rule\":\"torch-dcp\",\"judged\":true}";
 	__cleanup_free struct for_heir *h = calloc(1, sizeof(*h)), *r = NULL;
 	struct rules *rules;
 	json_t *list = json_array(), *read;
@@ -336,9 +335,6 @@ static void a_vote_is_as_it_was(void **state)
 	h->ranks = 8;
 	h->judged = h->decides = h->decision.commit = true;
 	strcpy(h->decision.unit, "run/step-9");
-	h->nr_pointers = 2;
-	h->pointers[0] = (struct left_pointer){"latest", "step-9\n", false, 0644, 17};
-	h->pointers[1] = (struct left_pointer){"\xff", "step-9", true, 0777, 18};
 	is_text(vote_compose(3, list, h), text);
 	assert_int_equal(vote_parse(text, &read, rules, &r), 3);
 	assert_non_null(r);
@@ -405,16 +401,98 @@ static void lines_of_a_vote_are_as_they_were(void **state)
 	json_decref(tensor);
 }
 
+/* Takes the line @text, or refuses it. */
+static bool left_takes(struct left *l, const char *text)
+{
+	json_t *line = json_loads(text, 0, NULL);
+	bool ok = left_has_line(line) && left_take_line(l, line);
+
+	json_decref(line);
+	return ok;
+}
+
+static void what_is_left_is_as_it_was(void **state)
+{
+	static const char pointer[] = "{\"link\":false,\"mode\":420,\"written_ns\":17,"
+				      "\"pointer\":\"latest\",\"text\":\"step-9\\n\"}",
+			  link[] = "{\"link\":true,\"mode\":511,\"written_ns\":18,"
+				   "\"pointer_hex\":\"ff\",\"text\":\"step-9\"}",
+			  removal[] = "{\"generation\":\"" ID "\",\"removal\":\"step-1\"}";
+	static const struct left_pointer p = {"latest", "step-9\n", false, 0644, 17},
+					 q = {"\xff", "step-9", true, 0777, 18};
+	static const struct order_removal r = {"step-1", ID};
+	struct left l = {0};
+	json_t *lines[] = {left_line_of_pointer(&p), left_line_of_pointer(&q),
+			   left_line_of_removal(&r)};
+	size_t i;
+
+	(void)state;
+	is_text(json_dumps(lines[0], JSON_COMPACT), pointer);
+	is_text(json_dumps(lines[1], JSON_COMPACT), link);
+	is_text(json_dumps(lines[2], JSON_COMPACT), removal);
+	for (i = 0; i < ARRAY_SIZE(lines); i++) {
+		assert_true(left_has_line(lines[i]) && left_take_line(&l, lines[i]));
+		assert_false(vote_line_is_tensor(lines[i]) || vote_line_is_overwrite(lines[i]));
+		json_decref(lines[i]);
+	}
+	assert_true(l.nr_pointers == 2 && l.nr_removals == 1);
+	assert_memory_equal(&l.pointers[0], &p, sizeof(p));
+	assert_memory_equal(&l.pointers[1], &q, sizeof(q));
+	assert_memory_equal(&l.removals[0], &r, sizeof(r));
+}
+
+/* Of two pointers of one name the last written counts, of too many the first ones. */
+static void of_what_is_left_each_name_counts_once(void **state)
+{
+	struct left l = {0};
+	char text[256];
+	unsigned i;
+
+	(void)state;
+	assert_true(left_takes(&l, "{\"pointer\":\"a\",\"text\":\"old\",\"written_ns\":5}"));
+	assert_true(left_takes(&l, "{\"pointer\":\"a\",\"text\":\"new\",\"written_ns\":6}"));
+	assert_true(left_takes(&l, "{\"pointer\":\"a\",\"text\":\"old\",\"written_ns\":4}"));
+	assert_int_equal(l.nr_pointers, 1);
+	assert_string_equal(l.pointers[0].text, "new");
+	for (i = 0; i < 2 * ORDER_MAX; i++) {
+		snprintf(text, sizeof(text), "{\"pointer\":\"p%u\",\"text\":\"x\"}", i);
+		assert_true(left_takes(&l, text));
+		snprintf(text, sizeof(text), "{\"removal\":\"r%u\",\"generation\":\"" ID "\"}",
+			 i / 2);
+		assert_true(left_takes(&l, text));
+		assert_true(left_takes(&l, text));
+	}
+	assert_int_equal(l.nr_pointers, LEFT_POINTERS_MAX);
+	assert_int_equal(l.nr_removals, ORDER_MAX);
+	assert_string_equal(l.removals[ORDER_MAX - 1].name, "r31");
+}
+
+static void what_cannot_be_left_is_not_taken(void **state)
+{
+	static const char *const texts[] = {"{\"pointer\":\"a\"}",
+					    "{\"pointer\":\"a/b\",\"text\":\"x\"}",
+					    "{\"pointer\":\"..\",\"text\":\"x\"}",
+					    "{\"pointer\":\".ckptfs-x\",\"text\":\"x\"}",
+					    "{\"pointer\":7,\"text\":\"x\"}",
+					    "{\"removal\":\"a\"}",
+					    "{\"removal\":\"..\",\"generation\":\"" ID "\"}",
+					    "{\"removal\":\"a\",\"generation\":\"x\"}",
+					    "{\"removal_hex\":\"2f\",\"generation\":\"" ID "\"}",
+					    "{\"ino\":7}",
+					    "[]"};
+	struct left l = {0};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(texts); i++)
+		assert_false(left_takes(&l, texts[i]));
+	assert_true(!l.nr_pointers && !l.nr_removals);
+}
+
 static void what_is_no_legacy_is_not_taken(void **state)
 {
 	static const char *const texts[] = {
-		"",
-		"[]",
-		"{\"decision\":5,\"pointers\":7,\"ranks\":-1,\"rule\":\"?\",\"done\":3}",
-		"{\"pointers\":[1]}",
-		"{\"pointers\":[{\"name\":\"a/b\",\"text\":\"x\"}]}",
-		"{\"pointers\":[{\"name\":\".ckptfs-x\",\"text\":\"x\"}]}",
-		"{\"pointers\":[{\"name\":\"a\"},{\"name\":\"..\",\"text\":\"x\"}]}"};
+		"", "[]", "{\"decision\":5,\"ranks\":-1,\"rule\":\"?\",\"done\":3}"};
 	struct rules *rules;
 	struct error e;
 	size_t i;
@@ -427,8 +505,8 @@ static void what_is_no_legacy_is_not_taken(void **state)
 
 		assert_int_equal(vote_parse(texts[i], &list, rules, &r), 1);
 		assert_non_null(r);
-		assert_true(!list && !r->rule && !r->decides && !r->nr_pointers && !r->ranks &&
-			    !*r->done && !r->judged);
+		assert_true(!list && !r->rule && !r->decides && !r->ranks && !*r->done &&
+			    !r->judged);
 	}
 	rules_destroy(rules);
 }
@@ -504,6 +582,9 @@ int main(void)
 		cmocka_unit_test(a_decision_is_as_it_was),
 		cmocka_unit_test(a_vote_is_as_it_was),
 		cmocka_unit_test(lines_of_a_vote_are_as_they_were),
+		cmocka_unit_test(what_is_left_is_as_it_was),
+		cmocka_unit_test(of_what_is_left_each_name_counts_once),
+		cmocka_unit_test(what_cannot_be_left_is_not_taken),
 		cmocka_unit_test(what_is_no_legacy_is_not_taken),
 		cmocka_unit_test(a_report_is_as_it_was),
 		cmocka_unit_test(what_is_no_report_tells_nothing),

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What follows the commit (journal_following.h), as a root leaves it to its heir (accord_heir.c).
- * Beside the removals in its decision, the vote of the root has pointers (for_heir.h). A pointer
- * goes with its content, since what the root has staged stays the root's: a program may write to it
- * again while the root is only cut off. A pointer that comes to wait for the commit after the
- * root's vote is lost with the root.
+ * What follows the commit (journal_following.h) of a checkpoint of several nodes: each node tells
+ * with its vote what waits for the commit there (left.h), and the node that commits does that, too.
+ * So it is done even if the node is lost after its vote. If the node lives, it does its part as
+ * well: the same pointer twice says the same, and what is removed stays so.
+ *
+ * A pointer that comes to wait for the commit after the vote is lost with its node.
  */
 #include "engine/cluster/accord_impl.h"
 
@@ -21,7 +22,7 @@
 #include "engine/journal/journal_pending.h"
 #include "engine/journal/journal_removal.h"
 
-/* --- the root --- */
+/* --- a node that votes --- */
 
 /* True if no thread changes or applies @p, which waits for the commit of @cp. */
 static bool is_whole_locked(const struct checkpoint *cp, const struct pending *p)
@@ -52,15 +53,15 @@ static ssize_t read_held(struct backing *b, struct held *h, char text[LEFT_POINT
 }
 
 /* Adds @p, with its content. */
-static void add_pointer(struct checkpoint *cp, struct for_heir *t, const struct pending *p)
+static void leave_pointer(struct checkpoint *cp, struct left *l, const struct pending *p)
 {
 	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
 	struct generation *g = p->written;
 	uint64_t written_ns = g ? generation_written_ns(g) : p->held->since_wall_ns, closed_ns;
-	char text[LEFT_POINTER_TEXT + 1], name[NAME_MAX + 1];
+	char text[LEFT_POINTER_TEXT + 1] = "", name[NAME_MAX + 1];
 	struct statx stx;
 	ssize_t len;
-	struct left_pointer *left = &t->pointers[t->nr_pointers];
+	struct left_pointer left;
 	bool whole;
 	{
 		LOCK_SCOPE(&cp->units->lock);
@@ -77,18 +78,18 @@ static void add_pointer(struct checkpoint *cp, struct for_heir *t, const struct 
 	    backing_stat_at(&b, cp->target.dir, p->staging, &stx) || stx.stx_uid != cp->owner.uid)
 		return;
 	text[len] = '\0';
-	*left = (struct left_pointer){.link = S_ISLNK(stx.stx_mode),
-				      .mode = stx.stx_mode & 0777,
-				      .written_ns = written_ns};
-	snprintf(left->name, sizeof(left->name), "%s", name);
-	snprintf(left->text, sizeof(left->text), "%s", text);
-	t->nr_pointers++;
+	left = (struct left_pointer){.link = S_ISLNK(stx.stx_mode),
+				     .mode = stx.stx_mode & 0777,
+				     .written_ns = written_ns};
+	memcpy(left.name, name, sizeof(left.name));
+	memcpy(left.text, text, sizeof(left.text));
+	left_add_pointer(l, &left);
 }
 
-void accord_leave_pointers(struct checkpoint *cp, struct for_heir *t)
+void accord_list_left(struct checkpoint *cp, struct left *l)
 {
+	__cleanup_free struct order *order = calloc(1, sizeof(*order));
 	struct pending waiting[LEFT_POINTERS_MAX], p = {0};
-	struct order *order = &t->decision.order;
 	size_t i, nr = 0;
 	{
 		LOCK_SCOPE(&cp->units->lock);
@@ -100,18 +101,21 @@ void accord_leave_pointers(struct checkpoint *cp, struct for_heir *t)
 		}
 	}
 	for (i = 0; i < nr; i++) {
-		add_pointer(cp, t, &waiting[i]);
+		leave_pointer(cp, l, &waiting[i]);
 		pending_put(&waiting[i]);
 	}
+	if (!order)
+		return;
 	/* Once these are applied, what they name now does not count. */
-	for (i = 0; i < t->nr_pointers; i++)
-		memcpy(order->pointers[i].name, t->pointers[i].name, NAME_MAX + 1);
-	order->nr_pointers = t->nr_pointers;
+	for (i = 0; i < l->nr_pointers; i++)
+		memcpy(order->pointers[i].name, l->pointers[i].name, NAME_MAX + 1);
+	order->nr_pointers = l->nr_pointers;
 	removals_list(cp, order);
-	order->nr_pointers = 0; /* the heir gets their content */
+	for (i = 0; i < order->nr_removals; i++)
+		left_add_removal(l, &order->removals[i]);
 }
 
-/* --- the heir --- */
+/* --- the node that commits --- */
 
 /* True if the pointer names the checkpoint. */
 static bool names_it(const struct checkpoint *cp, const struct left_pointer *q)
@@ -124,36 +128,17 @@ static bool names_it(const struct checkpoint *cp, const struct left_pointer *q)
 	       !strcmp(named, cp->target.name);
 }
 
-/* Of two of one name, the one that was written later counts. */
-static size_t add(struct left_pointer *all, size_t nr, const struct left_pointer *q)
+void accord_get_left(struct checkpoint *cp, struct left *l)
 {
-	size_t i = 0;
+	const struct left *all;
+	size_t i;
 
-	while (i < nr && strcmp(all[i].name, q->name))
-		i++;
-	if (i == nr && nr < LEFT_POINTERS_MAX)
-		nr++;
-	else if (i == nr || all[i].written_ns > q->written_ns)
-		return nr;
-	all[i] = *q;
-	return nr;
-}
-
-size_t accord_left_pointers(struct checkpoint *cp, struct left_pointer pointers[LEFT_POINTERS_MAX],
-			    struct order *removals)
-{
-	const struct for_heir *t;
-	size_t nr = 0, i;
-
-	removals->nr_removals = 0;
+	memset(l, 0, sizeof(*l));
 	LOCK_SCOPE(&cp->units->lock);
-	t = cp->accord && cp->accord->a.heir ? cp->accord->for_heir : NULL;
-	if (!t)
-		return 0;
-	for (i = 0; i < t->nr_pointers; i++)
-		if (names_it(cp, &t->pointers[i]))
-			nr = add(pointers, nr, &t->pointers[i]);
-	if (t->decides)
-		*removals = t->decision.order;
-	return nr;
+	all = cp->left;
+	for (i = 0; all && i < all->nr_pointers; i++)
+		if (names_it(cp, &all->pointers[i]))
+			left_add_pointer(l, &all->pointers[i]);
+	for (i = 0; all && i < all->nr_removals; i++)
+		left_add_removal(l, &all->removals[i]);
 }
