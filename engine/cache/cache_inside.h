@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shared by the files behind cache.h. cache.c: states, room and its queue. faulting.c: memory of
- * chunks, faulted in. loan.c: chunks that a session fills. The caller holds the lock of the cache.
+ * chunks, faulted in. loan.c: chunks that a session fills, loan_slots.c: those that wait for it.
+ * cache_create.c: all of these started and ended. The caller holds the lock of the cache.
  */
 #ifndef ENGINE_CACHE_CACHE_INSIDE_H
 #define ENGINE_CACHE_CACHE_INSIDE_H
@@ -16,19 +17,27 @@ struct chunk *cache_take_to_lend_locked(struct cache *c, uid_t uid);
 /* Makes @ck, which was lent, free and cold. */
 void cache_take_back_locked(struct cache *c, struct chunk *ck);
 
+/* Makes @ck, which has no content and no memory, free and cold. */
+void cache_chill_locked(struct cache *c, struct chunk *ck);
+
+/* At the end of the cache. */
+void cache_forget_charges(struct cache *c);
+
 /* --- faulting.c --- */
 
 /* Starts the threads. 0, or -errno if there is none. */
 int cache_faulters_start(struct cache *c);
 void cache_faulters_stop(struct cache *c);
 
-/* Returns the memory of @ck to the host. Memory that @ck gets later is locked as before. */
-void cache_release(struct cache *c, struct chunk *ck);
+/* --- loan_slots.c --- */
 
-/* --- loan.c --- */
+/* @ck waits for the session, or, if @l is closed, for a thread that returns its memory. */
+void loan_idle_locked(struct loan *l, struct chunk *ck);
 
 /* @ck, which is of a loan, has no content any more. */
 void loan_returned_locked(struct chunk *ck);
+
+/* --- loan.c --- */
 
 /*
  * For the threads that fault: gives back the memory of a closed loan, or a part of it. Drops the

@@ -3,28 +3,13 @@
  * The memory of chunks: threads fault it in, and return what was lent once its session is over. No
  * other thread waits for them.
  */
+#include <errno.h>
 #include <sys/mman.h>
 
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
 #include "engine/base/wait.h"
 #include "engine/cache/cache_inside.h"
-
-#ifndef MADV_DONTNEED_LOCKED
-#define MADV_DONTNEED_LOCKED 24 /* since Linux 5.18 */
-#endif
-
-void cache_release(struct cache *c, struct chunk *ck)
-{
-	char *memory = ck->memory;
-
-	if (!madvise(memory, c->chunk_size, MADV_DONTNEED_LOCKED))
-		return;
-	munlock(memory, c->chunk_size);
-	madvise(memory, c->chunk_size, MADV_DONTNEED);
-	if (c->limits.lock && !*c->not_locked)
-		mlock2(memory, c->chunk_size, MLOCK_ONFAULT);
-}
 
 #define PIECE ((size_t)2 << 20)
 

@@ -13,6 +13,10 @@
 
 #define SLOTS_MIN 2
 
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24 /* since Linux 5.18 */
+#endif
+
 /* --- how much --- */
 
 unsigned loan_share(struct cache *c, unsigned local_world)
@@ -58,6 +62,19 @@ static int open_memory(struct loan *l)
 	return 0;
 }
 
+/* Returns the memory of @ck to the host. Memory that @ck gets later is locked as before. */
+static void release_memory(struct cache *c, struct chunk *ck)
+{
+	char *memory = ck->memory;
+
+	if (!madvise(memory, c->chunk_size, MADV_DONTNEED_LOCKED))
+		return;
+	munlock(memory, c->chunk_size);
+	madvise(memory, c->chunk_size, MADV_DONTNEED);
+	if (c->limits.lock && !*c->not_locked)
+		mlock2(memory, c->chunk_size, MLOCK_ONFAULT);
+}
+
 /* Takes up to @nr chunks, whose own memory goes back to the host. */
 static void take_chunks(struct loan *l, uid_t uid, unsigned nr)
 {
@@ -83,7 +100,7 @@ static void take_chunks(struct loan *l, uid_t uid, unsigned nr)
 				wait_out(&c->settled, CLOCK_NEVER);
 	}
 	for (i = 0; i < l->nr_slots; i++)
-		cache_release(c, l->chunks[i]);
+		release_memory(c, l->chunks[i]);
 }
 
 /* Puts the chunks where their slots are. */
@@ -175,56 +192,6 @@ bool loan_has_room(struct loan *l)
 	return !l->awaited;
 }
 
-bool loan_is_awaited_locked(const struct loan *l)
-{
-	return l->awaited;
-}
-
-struct chunk *loan_take(struct loan *l)
-{
-	struct chunk *ck;
-	LOCK_SCOPE(&l->cache->lock);
-
-	if (list_empty(&l->idle))
-		return NULL;
-	ck = container_of(l->idle.next, struct chunk, queue);
-	list_del(&ck->queue);
-	l->nr_idle--;
-	return ck;
-}
-
-static void become_idle_locked(struct loan *l, struct chunk *ck)
-{
-	list_push(&l->idle, &ck->queue);
-	l->nr_idle++;
-	if (!l->closed)
-		return;
-	l->cache->nr_returning++;
-	waitq_wake_all(&l->cache->chilled);
-}
-
-void loan_give(struct loan *l, struct chunk *ck)
-{
-	LOCK_SCOPE(&l->cache->lock);
-	become_idle_locked(l, ck);
-}
-
-void loan_returned_locked(struct chunk *ck)
-{
-	struct loan *l = ck->loan;
-
-	become_idle_locked(l, ck);
-	if (l->awaited && l->room)
-		l->room(l->arg);
-	l->awaited = false;
-}
-
-unsigned loan_room(struct loan *l)
-{
-	LOCK_SCOPE(&l->cache->lock);
-	return l->nr_idle;
-}
-
 /* --- end --- */
 
 void loan_close(struct loan *l)
@@ -243,7 +210,7 @@ void loan_close(struct loan *l)
 	/* The caller has filled these in vain. */
 	for (i = 0; i < l->nr_slots; i++)
 		if (!l->chunks[i]->content && list_empty(&l->chunks[i]->queue))
-			become_idle_locked(l, l->chunks[i]);
+			loan_idle_locked(l, l->chunks[i]);
 	list_append(&c->loans, &l->link);
 	waitq_wake_all(&c->chilled);
 }
