@@ -91,50 +91,6 @@ bool captures_has_socket(struct captures *cs, const char *name)
 	return look_for_socket(cs, name, false);
 }
 
-struct session *session_find(struct captures *cs, uid_t uid, uint64_t id)
-{
-	struct list *l;
-	LOCK_SCOPE(&cs->lock);
-
-	list_for_each (l, &cs->sessions) {
-		struct session *s = container_of(l, struct session, link);
-
-		if (s->id == id && s->uid == uid) {
-			s->refs++;
-			return s;
-		}
-	}
-	return NULL;
-}
-
-static void session_put(struct session *s)
-{
-	struct captures *cs = s->all;
-	bool last;
-	{
-		LOCK_SCOPE(&cs->lock);
-		last = --s->refs == 0;
-	}
-	if (last)
-		session_free(s);
-}
-
-void session_put_at_end(struct session **s)
-{
-	if (*s)
-		session_put(*s);
-}
-
-int session_check_alive_locked(const struct session *s)
-{
-	return s->state == SESSION_LIVES ? 0 : -ENOENT;
-}
-
-bool captures_decide(const struct captures *cs)
-{
-	return !cs->options.decide || cs->options.decide();
-}
-
 /* The number of slots: what was asked for, but at most the process's share. */
 static unsigned slots_for(const struct captures *cs, const struct ckptfs_hello *h)
 {

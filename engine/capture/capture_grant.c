@@ -3,7 +3,7 @@
  * Grants: the daemon hands the trainer pieces to capture and slots to put them in, and takes what
  * the trainer reports. The lock of the session is held, and dropped while a call waits; one call of
  * a session waits at a time. The session's thread moves what is reported into the cache
- * (session.c).
+ * (slot_land.c).
  */
 #include <errno.h>
 #include <stdatomic.h>

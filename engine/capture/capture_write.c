@@ -97,13 +97,6 @@ static int begin(struct session *s, struct generation *g, uint64_t key,
 	return err;
 }
 
-void capture_end(struct capture *c)
-{
-	provided_end(&c->owed);
-	free(c->notice);
-	free(c);
-}
-
 /* Ends what was made of a batch that failed. */
 static void undo(struct session *s, struct capture **made, unsigned nr)
 {

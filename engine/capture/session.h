@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to engine/capture: a session, and its captures. */
+/*
+ * Private to engine/capture: a session, and its captures. session.c: a session is found, referenced
+ * and woken. slot.c: its lent memory. capture_end.c: its captures land or fail. slot_land.c,
+ * session_thread.c: its thread.
+ */
 #ifndef ENGINE_CAPTURE_SESSION_H
 #define ENGINE_CAPTURE_SESSION_H
 
@@ -115,6 +119,7 @@ struct session {
 
 /* The session of @uid with this id, referenced; NULL: none. It may have ended. */
 struct session *session_find(struct captures *cs, uid_t uid, uint64_t id);
+void session_put(struct session *s);
 void session_put_at_end(struct session **s);
 /* 0; -ENOENT: it does not live (any more). */
 int session_check_alive_locked(const struct session *s);
@@ -136,12 +141,17 @@ struct tensor *tensor_find_locked(struct session *s, uint64_t id);
 
 void session_add_counts(const struct session *s, struct session_counts *sum);
 
-/* Starts the session's thread, which lives as long as the session. 0 or -errno. */
-int session_start(struct session *s);
+/* The session has no slots: it never lived, or its thread has ended. */
 void session_free(struct session *s);
 
 /* Wakes the session's thread. */
 void session_wake(struct session *s);
+
+/* Wakes the session's thread to end; the caller has set the reason. */
+void session_stop_locked(struct session *s);
+
+/* Copies @said to @text, of the same length, with '?' for what would steer a terminal. */
+void printable(const char *said, char *text);
 
 /* --- slots (slot.c) --- */
 
@@ -175,14 +185,12 @@ void slots_void_locked(struct session *s, struct capture *c, bool known);
  */
 void slots_given_up_locked(struct session *s, uint64_t seq);
 
-/* Moves a slot that is done to its file. Drops the lock meanwhile. */
-void slot_land_locked(struct session *s, struct slot *slot);
+void slot_free_locked(struct session *s, struct slot *slot);
 
 /* Frees all slots at the end of the session. */
 void slots_free_locked(struct session *s);
 
-/* Wakes the session's thread to end; the caller has set the reason. */
-void session_stop_locked(struct session *s);
+/* --- capture_end.c --- */
 
 /*
  * Fails @c, or all captures, with @err for the reason @why. Drops the lock meanwhile. @known: the
@@ -204,7 +212,14 @@ void session_landed_locked(struct session *s, struct capture *c, uint32_t len, i
  */
 void capture_end(struct capture *c);
 
-/* Copies @said to @text, of the same length, with '?' for what would steer a terminal. */
-void printable(const char *said, char *text);
+/* --- slot_land.c --- */
+
+/* Moves a slot that is done to its file. Drops the lock meanwhile. */
+void slot_land_locked(struct session *s, struct slot *slot);
+
+/* --- session_thread.c --- */
+
+/* Starts the session's thread, which lives as long as the session. 0 or -errno. */
+int session_start(struct session *s);
 
 #endif
