@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the files behind content.h. content.c: the table, the life of contents, their errors.
+ * Shared by the files behind content.h. content.c: the table, and the life of contents.
+ * content_drop.c: bytes that leave, and errors.
  * content_write.c, content_read.c: bytes in and out. content_land.c: bytes received in place.
  * content_adopt.c: chunks that were filled elsewhere.
  * content_promise.c: bytes that will come. content_cut.c: the size. content_sync.c: write back.
@@ -17,7 +18,7 @@ static inline bool chunk_is_dirty(const struct chunk *ck)
 	return ck->dirty_lo < ck->dirty_hi;
 }
 
-/* Forgets the bytes in @ck. content.c, like the next two */
+/* Forgets the bytes in @ck. content_drop.c, like the next two */
 void content_empty_chunk_locked(struct content *ct, struct chunk *ck);
 void content_empty_list_locked(struct content *ct, struct list *list);
 /* Ends a copy into or out of @ck. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the files of structure.h: a file under check, and how to read it. structure_zip.c,
- * structure_hdf5.c and structure_safetensors.c have the formats. One thread uses all of it.
+ * Shared by the files of structure.h: a file under check, and how to read it (structure_read.c).
+ * structure_zip.c, structure_hdf5.c and structure_safetensors.c have the formats. One thread uses
+ * all of it.
  */
 #ifndef ENGINE_CONTENT_STRUCTURE_INSIDE_H
 #define ENGINE_CONTENT_STRUCTURE_INSIDE_H
