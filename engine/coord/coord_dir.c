@@ -20,7 +20,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,48 +28,11 @@
 #include <unistd.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/base/log.h"
 #include "engine/coord/dir_inside.h"
 
 #define MAGIC	 "ckptfs-record"
 #define HEAD_MAX 32
 #define FILE_MAX (HEAD_MAX + COORD_TEXT_MAX)
-
-/* --- what is believed --- */
-
-__attribute__((format(printf, 4, 5))) static int distrust(const struct backing *b, uid_t owner,
-							  const char *name, const char *fmt, ...)
-{
-	char path[PATH_MAX + 128], why[128], text[MESSAGE_MAX];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
-	va_end(ap);
-	snprintf(path, sizeof(path), "%s/" FORMAT_DIR "/" FORMAT_TXN "/%u%s%s", b->path,
-		 (unsigned)owner, *name ? "/" : "", name);
-	MESSAGE(text, COORD_DISTRUSTED, path, why, (unsigned)owner, path);
-	log_warn("%s", text);
-	return -EPERM;
-}
-
-static int trust_dir(struct backing *b, int pin, uid_t owner, bool quiet)
-{
-	struct statx stx;
-	int err = backing_stat(b, pin, &stx);
-
-	if (err)
-		return err;
-	if (quiet && (!S_ISDIR(stx.stx_mode) || stx.stx_uid != owner || stx.stx_mode & 022))
-		return -EPERM;
-	if (!S_ISDIR(stx.stx_mode))
-		return distrust(b, owner, "", "it is no directory");
-	if (stx.stx_uid != owner)
-		return distrust(b, owner, "", "it belongs to uid %u", stx.stx_uid);
-	if (stx.stx_mode & 022)
-		return distrust(b, owner, "", "others may write to it");
-	return 0;
-}
 
 static int trust_file(struct backing *b, int pin, uid_t owner, const char *name)
 {
@@ -80,54 +42,12 @@ static int trust_file(struct backing *b, int pin, uid_t owner, const char *name)
 	if (err)
 		return err;
 	if (!S_ISREG(stx.stx_mode))
-		return distrust(b, owner, name, "it is no regular file");
+		return dir_distrust(b, owner, name, "it is no regular file");
 	if (stx.stx_uid != owner)
-		return distrust(b, owner, name, "it belongs to uid %u", stx.stx_uid);
+		return dir_distrust(b, owner, name, "it belongs to uid %u", stx.stx_uid);
 	if (stx.stx_size > FILE_MAX)
-		return distrust(b, owner, name, "it is larger than any record");
+		return dir_distrust(b, owner, name, "it is larger than any record");
 	return 0;
-}
-
-/* --- the directory of an owner --- */
-
-/* Opens @dir/@name for listing and syncing. */
-static int open_dir(struct backing *b, int dir, const char *name)
-{
-	__cleanup_fd int pin = backing_pin(b, dir, name);
-
-	return pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
-}
-
-/*
- * As the daemon, where it may: all users may enter these directories, and a switch of user costs
- * more.
- */
-int dir_open(struct backing *b, const char *name)
-{
-	struct backing daemon = backing_daemon(b);
-	__cleanup_fd int top = backing_pin(&daemon, b->root_fd, FORMAT_DIR);
-
-	return top < 0 ? top : open_dir(&daemon, top, name);
-}
-
-int dir_open_owner_in(struct backing *b, int txn, uid_t owner, bool quiet)
-{
-	struct backing daemon = backing_daemon(b);
-	char name[COORD_UID_MAX];
-	__cleanup_fd int pin = -1;
-	int err;
-
-	coord_uid_name(name, owner);
-	pin = backing_pin(&daemon, txn, name);
-	err = pin < 0 ? pin : trust_dir(b, pin, owner, quiet);
-	return err ? err : backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
-}
-
-int dir_open_owner(struct backing *b, uid_t owner, bool quiet)
-{
-	__cleanup_fd int txn = dir_open(b, FORMAT_TXN);
-
-	return txn < 0 ? txn : dir_open_owner_in(b, txn, owner, quiet);
 }
 
 /* Opens txn/@owner, and makes it if it is missing; then its name is durable. */
@@ -195,13 +115,13 @@ static int follow(struct backing *b, int dir, uid_t owner, const char *name, int
 	if (err || !S_ISLNK(stx.stx_mode))
 		return err;
 	if (stx.stx_uid != owner)
-		return distrust(b, owner, name, "it belongs to uid %u", stx.stx_uid);
+		return dir_distrust(b, owner, name, "it belongs to uid %u", stx.stx_uid);
 	len = backing_readlink(b, *pin, target, sizeof(target) - 1);
 	if (len < 0)
 		return len;
 	target[len] = '\0';
 	if (!is_file_of(target, name))
-		return distrust(b, owner, name, "it is a symlink to something else");
+		return dir_distrust(b, owner, name, "it is a symlink to something else");
 	close(*pin);
 	*pin = backing_pin(b, dir, target);
 	return *pin >= 0 ? 0 : *pin == -ENOENT ? -EIO : *pin;
@@ -247,7 +167,7 @@ static ssize_t read_record(struct backing *b, int dir, uid_t owner, const char *
 		return n;
 	at = text_of(file, (size_t)n);
 	if (at < 0)
-		return distrust(b, owner, name, "it is no record of ckptfs");
+		return dir_distrust(b, owner, name, "it is no record of ckptfs");
 	if (!at)
 		return -EBUSY;
 	if ((size_t)(n - at) > size)

@@ -18,11 +18,8 @@
 #include <string.h>
 
 #include "engine/base/cleanup.h"
-#include "engine/base/log.h"
 #include "engine/coord/curl.h"
 #include "engine/coord/etcd_inside.h"
-
-/* --- keys --- */
 
 static void record_key(const struct coord_etcd *ce, char key[ETCD_KEY_MAX], uid_t owner,
 		       const char *gen, const char *kind)
@@ -34,63 +31,15 @@ static void record_key(const struct coord_etcd *ce, char key[ETCD_KEY_MAX], uid_
 	snprintf(key, ETCD_KEY_MAX, "%s" ETCD_TXN_KEYS "%s/%s", ce->prefix, uid, name);
 }
 
-void etcd_node_key(const struct coord_etcd *ce, char key[ETCD_KEY_MAX], const char *node)
-{
-	snprintf(key, ETCD_KEY_MAX, "%s" ETCD_NODE_KEYS "%s", ce->prefix, node);
-}
-
-/* --- the text of one key --- */
-
-/*
- * Copies the text of @key, if @found is a record of that name. -EPERM, -ERANGE: as coord_ops.read.
- */
-static ssize_t text_of(const struct etcd_kv *found, const char *key, char *buf, size_t size)
-{
-	char text[MESSAGE_MAX];
-
-	if (strcmp(found->key, key) != 0 || found->len > COORD_TEXT_MAX ||
-	    memchr(found->value, '\0', found->len)) {
-		MESSAGE(text, ETCD_NO_RECORD, key);
-		log_warn("%s", text);
-		return -EPERM;
-	}
-	if (found->len > size)
-		return -ERANGE;
-	memcpy(buf, found->value, found->len);
-	return (ssize_t)found->len;
-}
-
-/* The same for an answer, which has one key or none. -ENOENT: none. */
-static ssize_t text_in(const struct etcd_answer *a, const char *key, char *buf, size_t size)
-{
-	const struct etcd_kv none = {.key = ""};
-
-	if (!a->nr_kvs)
-		return -ENOENT;
-	return text_of(a->nr_kvs == 1 ? &a->kvs[0] : &none, key, buf, size);
-}
-
-/* The same for what a wait has received. */
+/* Copies the text of @key from what a wait has received; -ENOENT: it has not. */
 static ssize_t take_key(struct coord_etcd *ce, char *key, char *buf, size_t size)
 {
 	struct etcd_kv kv = {.key = key};
 	ssize_t n;
 
 	kv.value = etcd_watch_take(ce->watch, key, &kv.len);
-	n = kv.value ? text_of(&kv, key, buf, size) : -ENOENT;
+	n = kv.value ? etcd_text_of(&kv, key, buf, size) : -ENOENT;
 	free(kv.value);
-	return n;
-}
-
-ssize_t etcd_read_key(struct coord_etcd *ce, const char *key, char *buf, size_t size)
-{
-	struct etcd_answer a;
-	ssize_t n = etcd_ask(ce->etcd, "kv/range", json_pack("{s:o}", "key", etcd_json_key(key)),
-			     ETCD_RANGE, ETCD_OK, NOBODY, &a);
-
-	if (!n)
-		n = text_in(&a, key, buf, size);
-	etcd_answer_finish(&a);
 	return n;
 }
 
@@ -145,7 +94,7 @@ static int etcd_record(void *arg, const struct caller *owner, const char *gen, c
 	if (!n && a.succeeded)
 		n = 1;
 	else if (!n) {
-		n = text_in(&a, key, first, COORD_TEXT_MAX);
+		n = etcd_text_in(&a, key, first, COORD_TEXT_MAX);
 		*first_len = n < 0 ? 0 : (size_t)n;
 		if (n >= 0)
 			n = is_first(text, len, first, *first_len);
@@ -176,7 +125,7 @@ static int judge_open(const struct etcd_answer *a, const char *open, const char 
 		return -ESTALE;
 	if (!kv)
 		return also_kv ? -EAGAIN : -EIO;
-	n = text_of(kv, key, first, COORD_TEXT_MAX);
+	n = etcd_text_of(kv, key, first, COORD_TEXT_MAX);
 	*first_len = n < 0 ? 0 : (size_t)n;
 	if (n < 0)
 		return (int)n;

@@ -21,10 +21,20 @@ struct coord_etcd {
 	unsigned lease_s;
 };
 
+/* --- etcd_key.c --- */
+
 /* Writes the key of the lease of @node. */
 void etcd_node_key(const struct coord_etcd *ce, char key[ETCD_KEY_MAX], const char *node);
+/*
+ * Copies the text of @key, if @found is a record of that name. -EPERM, -ERANGE: as coord_ops.read.
+ */
+ssize_t etcd_text_of(const struct etcd_kv *found, const char *key, char *buf, size_t size);
+/* The same for an answer, which has one key or none. -ENOENT: none. */
+ssize_t etcd_text_in(const struct etcd_answer *a, const char *key, char *buf, size_t size);
 /* Copies the text of @key; returns what coord_ops.read does. */
 ssize_t etcd_read_key(struct coord_etcd *ce, const char *key, char *buf, size_t size);
+
+/* --- the rest of coord_ops --- */
 
 /* coord_ops.list and .lease_list. etcd_list.c */
 int etcd_list(void *arg, int (*found)(void *arg, uid_t owner, const char *gen), void *found_arg);

@@ -84,9 +84,9 @@ static inline uint64_t nodes_look_every(const struct nodes *ns)
 	return ns->lease_ns / 10;
 }
 
+/* nodes_lease.c */
 void lease_facts_read(struct lease_facts *f, const char *text, size_t len);
-
-/* nodes.c: one renewal. 0 or -errno. */
+/* One renewal. 0 or -errno. */
 int nodes_renew(struct nodes *ns);
 
 /*
