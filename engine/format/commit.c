@@ -6,13 +6,6 @@
 #include <limits.h>
 #include <string.h>
 
-#include "engine/format/names.h"
-
-bool commit_is_hex(const char *text)
-{
-	return strlen(text) == COMMIT_HEX - 1 && strspn(text, "0123456789abcdef") == COMMIT_HEX - 1;
-}
-
 /* Checks one component: the first @len bytes of @name. */
 static const char *name_problem(const char *name, size_t len)
 {

@@ -53,12 +53,12 @@
 
 #include "engine/base/message.h"
 #include "engine/base/source.h"
+#include "engine/format/names.h"
 
 #define COMMIT_FILE    ".ckptfs-commit.json"
 #define COMMIT_PENDING ".ckptfs-commit.next.json" /* of a change to a committed unit */
 
 #define COMMIT_VERSION	1
-#define COMMIT_HEX	33    /* 32 digits, 0-9a-f, and the NUL */
 #define COMMIT_PATH_MAX 32768 /* of a file relative to its unit, with the NUL */
 #define COMMIT_TEXT_MAX 1024
 #define COMMIT_NODE_MAX 256
@@ -171,6 +171,5 @@ const char *commit_tensor_from_json(const json_t *o, struct commit_tensor *t,
 				    struct commit_tensor_room *room);
 
 const char *commit_header_problem(const struct commit_header *header);
-bool commit_is_hex(const char *text); /* 32 digits, 0-9a-f */
 
 #endif

@@ -6,14 +6,17 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "engine/format/commit.h"
-
 #define VOTE_PREFIX	  STAGING_PREFIX "vote-"
 #define COMMIT_OWN_PREFIX STAGING_PREFIX "commit-"
 
 static bool begins(const char *name, const char *prefix)
 {
 	return !strncmp(name, prefix, strlen(prefix));
+}
+
+bool commit_is_hex(const char *text)
+{
+	return strlen(text) == COMMIT_HEX - 1 && strspn(text, "0123456789abcdef") == COMMIT_HEX - 1;
 }
 
 bool name_is_reserved(const char *name)

@@ -17,6 +17,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* An id or a digest: 32 digits, 0-9a-f, and the NUL. */
+#define COMMIT_HEX 33
+bool commit_is_hex(const char *text);
+
 #define STAGING_PREFIX ".ckptfs-"
 #define TRASH_PREFIX   STAGING_PREFIX "trash-"
 #define INDEX_FILE     STAGING_PREFIX "index.json"
