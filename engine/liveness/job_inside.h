@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the files of job.h. */
+/*
+ * Shared by the files of job.h. process.c: the known processes. job_read.c: the threads that read
+ * them. job.c: the thread that sees them end, and the whole module.
+ */
 #ifndef ENGINE_LIVENESS_JOB_INSIDE_H
 #define ENGINE_LIVENESS_JOB_INSIDE_H
 
@@ -44,20 +47,29 @@ struct identity {
 	pid_t session;
 };
 
+/* --- process.c --- */
+
 struct identity identify(pid_t tid, pid_t tgid);
 /* A process of which nothing is known, with a reference. NULL without memory. */
 struct process *process_create_locked(struct jobs *js, uid_t uid);
 /* Records the identity. From now on the end of @p can be seen. */
 void process_identify_locked(struct process *p, const struct identity *id);
+/* Has the watcher told of the end of @p, by @events. */
+void process_watch_end(struct process *p, uint32_t events);
+struct process *process_get_locked(struct process *p);
 void process_put_locked(struct process *p);
+/* Frees the processes that were kept for the next question. */
+void processes_drop_idle(struct jobs *js);
 
 /* A process that was read and lives, with a reference, or NULL. */
 struct process *jobs_find_locked(struct jobs *js, pid_t tid, uid_t uid);
 
+/* --- job_read.c --- */
+
 /* Starts one more reader; jobs_process starts others as needed. Returns 0 or -errno. */
 int jobs_start_reader_locked(struct jobs *js);
 
-/* Ends the threads of job_read.c that wait for work. Threads in hanging reads end later. */
+/* Ends those threads that wait for work. Threads in hanging reads end later. */
 void jobs_end_readers(struct jobs *js);
 
 /* Drops one user; the last one frees the struct. */

@@ -247,6 +247,19 @@ static void serve_locked(struct jobs *js, struct question *q)
 	process_put_locked(p);
 }
 
+void jobs_put(struct jobs *js)
+{
+	bool last;
+	{
+		LOCK_SCOPE(&js->lock);
+		last = !--js->users;
+	}
+	if (!last)
+		return;
+	lock_finish(&js->lock);
+	free(js);
+}
+
 static void *reader_main(void *arg)
 {
 	struct jobs *js = arg;
