@@ -28,4 +28,16 @@ static inline bool evidence_has_pattern(enum evidence_kind kind)
 int rule_parse(struct rule *r, const json_t *json, size_t number, const char *where,
 	       struct error *e);
 
+/* --- pattern.c --- */
+
+/* A pattern without a slash applies to the last component, at any depth. */
+bool patterns_fit_path(const json_t *patterns, const char *path);
+
+/* File patterns apply to the whole path, so that a unit's parent does not look like a unit. */
+bool patterns_fit_file(const json_t *patterns, const char *file);
+
+/* True if @beside is true for one of @names, whose placeholders stand for the unit at @path. */
+bool patterns_fit_beside(const json_t *names, const char *path,
+			 bool (*beside)(void *arg, const char *name), void *arg);
+
 #endif
