@@ -9,133 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char too_large[] = "its pickle builds more than ckptfs takes into memory";
-static const char cut_off[] = "its pickle is cut off";
-static const char bad_stack[] = "its pickle takes from an empty stack";
-
-int pickle_fail(struct machine *m, const char *why)
-{
-	m->why = why;
-	return -EBADMSG;
-}
-
-/* --- memory --- */
-
-/* Makes room for one more element of @size bytes in *@list, which has @nr of *@room. */
-static int grow(struct machine *m, void *list, size_t nr, size_t *room, size_t size)
-{
-	size_t more = *room ? *room + *room / (*room < 65536 ? 1 : 8) : 64;
-	void *grown;
-
-	if (nr < *room)
-		return 0;
-	if (more > UINT32_MAX || (more - *room) * size > m->limit - m->taken)
-		return pickle_fail(m, too_large);
-	grown = reallocarray(*(void **)list, more, size);
-	if (!grown)
-		return -ENOMEM;
-	m->taken += (more - *room) * size;
-	*(void **)list = grown;
-	*room = more;
-	return 0;
-}
-
-static int push(struct machine *m, pickle_ref r)
-{
-	int err = grow(m, &m->stack, m->nr_stack, &m->stack_room, sizeof(*m->stack));
-
-	if (!err)
-		m->stack[m->nr_stack++] = r;
-	return err;
-}
-
-int pickle_node(struct machine *m, struct node n, pickle_ref *r)
-{
-	struct pickle *p = m->p;
-	int err = grow(m, &p->nodes, p->nr_nodes, &p->nodes_room, sizeof(*p->nodes));
-
-	if (err)
-		return err;
-	p->nodes[p->nr_nodes] = n;
-	*r = (pickle_ref)p->nr_nodes++;
-	return 0;
-}
-
-int pickle_push_node(struct machine *m, struct node n)
-{
-	pickle_ref r;
-	int err = pickle_node(m, n, &r);
-
-	return err ? err : push(m, r);
-}
-
-int pickle_grow_calls(struct machine *m)
-{
-	struct pickle *p = m->p;
-
-	return grow(m, &p->calls, p->nr_calls, &p->calls_room, sizeof(*p->calls));
-}
-
-int pickle_push_shared(struct machine *m, struct node n, pickle_ref *shared)
-{
-	int err = *shared ? 0 : pickle_node(m, n, shared);
-
-	return err ? err : push(m, *shared);
-}
-
-/* The node on top, which goes. 0: there is none above the last mark. */
-pickle_ref pickle_pop(struct machine *m)
-{
-	size_t floor = m->nr_marks ? m->marks[m->nr_marks - 1] : 0;
-
-	return m->nr_stack > floor ? m->stack[--m->nr_stack] : 0;
-}
-
-pickle_ref pickle_top(const struct machine *m)
-{
-	return m->nr_stack ? m->stack[m->nr_stack - 1] : 0;
-}
-
-/* Adds the @nr references @add to the container @r. */
-int pickle_extend(struct machine *m, pickle_ref r, const pickle_ref *add, size_t nr)
-{
-	struct pickle *p = m->p;
-	struct node *n = &p->nodes[r];
-	size_t room = n->b, want = n->nr + nr, at;
-	int err = 0;
-
-	if (!nr)
-		return 0;
-	if (want > room) {
-		room = want > 2 * room ? want : 2 * room;
-		at = p->nr_slots;
-		while (!err && p->slots_room - p->nr_slots < room)
-			err = grow(m, &p->slots, p->slots_room, &p->slots_room, sizeof(*p->slots));
-		if (err)
-			return err;
-		if (n->nr)
-			memcpy(p->slots + at, p->slots + n->a, n->nr * sizeof(*p->slots));
-		p->nr_slots += room;
-		n->a = (uint32_t)at;
-		n->b = (uint32_t)room;
-	}
-	memcpy(p->slots + n->a + n->nr, add, nr * sizeof(*add));
-	n->nr = (uint32_t)want;
-	return 0;
-}
-
-/* Makes a container of what is on the stack from @from on, and puts it there instead. */
-int pickle_collect(struct machine *m, enum pickle_kind kind, size_t from)
-{
-	pickle_ref r;
-	int err = pickle_node(m, (struct node){.kind = kind}, &r);
-
-	if (!err && m->nr_stack > from)
-		err = pickle_extend(m, r, m->stack + from, m->nr_stack - from);
-	m->nr_stack = from;
-	return err ? err : push(m, r);
-}
-
 /* --- reading --- */
 
 /* The next @len bytes, or NULL. */
@@ -164,7 +37,7 @@ static int take_number(struct machine *m, size_t len, uint64_t *n)
 	const unsigned char *at = take(m, len);
 
 	if (!at)
-		return pickle_fail(m, cut_off);
+		return pickle_fail(m, pickle_cut_off);
 	*n = number(at, len);
 	return 0;
 }
@@ -180,25 +53,9 @@ static int push_bytes(struct machine *m, enum pickle_kind kind, size_t width)
 		return err;
 	at = len <= m->len ? take(m, (size_t)len) : NULL;
 	if (!at)
-		return pickle_fail(m, cut_off);
+		return pickle_fail(m, pickle_cut_off);
 	return pickle_push_node(
 		m, (struct node){.kind = kind, .nr = (uint32_t)len, .a = (uint32_t)(at - m->data)});
-}
-
-/* A line as a text node. */
-int pickle_line(struct machine *m, pickle_ref *r)
-{
-	const unsigned char *at = m->data + m->pos;
-	const unsigned char *end = memchr(at, '\n', m->len - m->pos);
-
-	if (!end)
-		return pickle_fail(m, cut_off);
-	m->pos += (size_t)(end - at) + 1;
-	return pickle_node(m,
-			   (struct node){.kind = PICKLE_TEXT,
-					 .nr = (uint32_t)(end - at),
-					 .a = (uint32_t)(at - m->data)},
-			   r);
 }
 
 static int push_int(struct machine *m, int64_t i)
@@ -220,7 +77,7 @@ static int push_long(struct machine *m, size_t width)
 		return err;
 	at = len <= m->len ? take(m, (size_t)len) : NULL;
 	if (!at)
-		return pickle_fail(m, cut_off);
+		return pickle_fail(m, pickle_cut_off);
 	if (len > 8)
 		return pickle_push_node(m, (struct node){.kind = PICKLE_OTHER});
 	n = number(at, (size_t)len);
@@ -259,7 +116,7 @@ static int push_line(struct machine *m, unsigned char op)
 		n->i = strtoll(text, &end, 10);
 		n->kind = errno || end == text ? PICKLE_OTHER : PICKLE_INT;
 	}
-	return push(m, r);
+	return pickle_push(m, r);
 }
 
 /* Opcodes that push one value. 1: none of these. */
@@ -284,7 +141,7 @@ static int op_value(struct machine *m, unsigned char op)
 		return push_long(m, 4);
 	case 'G':
 		return take(m, 8) ? pickle_push_node(m, (struct node){.kind = PICKLE_FLOAT})
-				  : pickle_fail(m, cut_off);
+				  : pickle_fail(m, pickle_cut_off);
 	case 0x8c:
 		return push_bytes(m, PICKLE_TEXT, 1);
 	case 'X':
@@ -321,11 +178,11 @@ static int memo_put(struct machine *m, uint64_t at)
 	int err = 0;
 
 	if (!top)
-		return pickle_fail(m, bad_stack);
+		return pickle_fail(m, pickle_bad_stack);
 	if (at >= m->len) /* each number takes an opcode */
 		return pickle_fail(m, "its pickle numbers more values than it can have");
 	while (!err && m->nr_memo <= at) {
-		err = grow(m, &m->memo, m->nr_memo, &m->memo_room, sizeof(*m->memo));
+		err = pickle_grow(m, &m->memo, m->nr_memo, &m->memo_room, sizeof(*m->memo));
 		if (!err)
 			m->memo[m->nr_memo++] = 0;
 	}
@@ -338,7 +195,7 @@ static int memo_get(struct machine *m, uint64_t at)
 {
 	if (at >= m->nr_memo || !m->memo[at])
 		return pickle_fail(m, "its pickle asks for a value that it has not numbered");
-	return push(m, m->memo[at]);
+	return pickle_push(m, m->memo[at]);
 }
 
 /* A number that stands in a line. */
@@ -388,7 +245,7 @@ static int op_memo(struct machine *m, unsigned char op)
 
 static int set_mark(struct machine *m)
 {
-	int err = grow(m, &m->marks, m->nr_marks, &m->marks_room, sizeof(*m->marks));
+	int err = pickle_grow(m, &m->marks, m->nr_marks, &m->marks_room, sizeof(*m->marks));
 
 	if (!err)
 		m->marks[m->nr_marks++] = (uint32_t)m->nr_stack;
@@ -404,26 +261,19 @@ static int op_stack(struct machine *m, unsigned char op)
 	case '(':
 		return set_mark(m);
 	case '0':
-		return pickle_pop(m) || !pickle_mark(m, &from) ? 0 : pickle_fail(m, bad_stack);
+		return pickle_pop(m) || !pickle_mark(m, &from) ? 0
+							       : pickle_fail(m, pickle_bad_stack);
 	case '1':
 		if (pickle_mark(m, &from))
 			return -EBADMSG;
 		m->nr_stack = from;
 		return 0;
 	case '2':
-		return pickle_top(m) ? push(m, pickle_top(m)) : pickle_fail(m, bad_stack);
+		return pickle_top(m) ? pickle_push(m, pickle_top(m))
+				     : pickle_fail(m, pickle_bad_stack);
 	default:
 		return 1;
 	}
-}
-
-/* Takes the last mark: what is on the stack above it begins at *@from. */
-int pickle_mark(struct machine *m, size_t *from)
-{
-	if (!m->nr_marks)
-		return pickle_fail(m, "its pickle asks for a mark that it has not set");
-	*from = m->marks[--m->nr_marks];
-	return 0;
 }
 
 /* Runs one opcode. 1: it was STOP. */
@@ -433,13 +283,13 @@ static int step(struct machine *m)
 	int err;
 
 	if (!op)
-		return pickle_fail(m, cut_off);
+		return pickle_fail(m, pickle_cut_off);
 	if (*op == '.')
 		return 1;
 	if (*op == 0x80) /* PROTO */
-		return take(m, 1) ? 0 : pickle_fail(m, cut_off);
+		return take(m, 1) ? 0 : pickle_fail(m, pickle_cut_off);
 	if (*op == 0x95) /* FRAME */
-		return take(m, 8) ? 0 : pickle_fail(m, cut_off);
+		return take(m, 8) ? 0 : pickle_fail(m, pickle_cut_off);
 	err = op_value(m, *op);
 	if (err == 1)
 		err = op_memo(m, *op);
@@ -461,7 +311,7 @@ int pickle_read(const void *data, size_t len, struct pickle **out, size_t *used,
 
 	m.limit = PICKLE_BYTES_MIN + PICKLE_BYTES_PER * len;
 	if (!err && len > UINT32_MAX - 1)
-		err = pickle_fail(&m, too_large);
+		err = pickle_fail(&m, pickle_too_large);
 	if (!err)
 		err = pickle_node(&m, (struct node){0}, &none);
 	if (!err)
@@ -472,7 +322,7 @@ int pickle_read(const void *data, size_t len, struct pickle **out, size_t *used,
 		err = 0;
 		m.p->root = pickle_top(&m);
 		if (!m.p->root)
-			err = pickle_fail(&m, bad_stack);
+			err = pickle_fail(&m, pickle_bad_stack);
 	}
 	free(m.stack);
 	free(m.marks);

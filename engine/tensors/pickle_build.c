@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-static const char bad_stack[] = "its pickle takes from an empty stack";
 static const char bad_target[] = "its pickle adds to what is no container";
 static const char bad_name[] = "its pickle names a class by what is no text";
 
@@ -47,7 +46,7 @@ static int add_from(struct machine *m, enum pickle_kind kind, size_t from)
 	int err = 0;
 
 	if (!target)
-		return pickle_fail(m, bad_stack);
+		return pickle_fail(m, pickle_bad_stack);
 	if (kind == PICKLE_DICT && nr % 2)
 		return pickle_fail(m, "its pickle has a key without a value");
 	target = container_of_kind(m, target, kind, &err);
@@ -63,7 +62,7 @@ static int add_top(struct machine *m, enum pickle_kind kind, size_t nr)
 	size_t floor = m->nr_marks ? m->marks[m->nr_marks - 1] : 0;
 
 	if (m->nr_stack - floor <= nr)
-		return pickle_fail(m, bad_stack);
+		return pickle_fail(m, pickle_bad_stack);
 	return add_from(m, kind, m->nr_stack - nr);
 }
 
@@ -72,7 +71,7 @@ static int collect_top(struct machine *m, size_t nr)
 	size_t floor = m->nr_marks ? m->marks[m->nr_marks - 1] : 0;
 
 	if (m->nr_stack - floor < nr)
-		return pickle_fail(m, bad_stack);
+		return pickle_fail(m, pickle_bad_stack);
 	return pickle_collect(m, PICKLE_TUPLE, m->nr_stack - nr);
 }
 
@@ -153,7 +152,7 @@ static int global_of_lines(struct machine *m)
 
 static int push_call(struct machine *m, pickle_ref callee, pickle_ref args)
 {
-	int err = callee && args ? pickle_grow_calls(m) : pickle_fail(m, bad_stack);
+	int err = callee && args ? pickle_grow_calls(m) : pickle_fail(m, pickle_bad_stack);
 
 	if (err)
 		return err;
@@ -174,7 +173,7 @@ static int call_marked(struct machine *m, bool class_is_line)
 		return err;
 	if (!class_is_line) {
 		if (m->nr_stack <= from)
-			return pickle_fail(m, bad_stack);
+			return pickle_fail(m, pickle_bad_stack);
 		callee = m->stack[from++];
 	}
 	err = pickle_collect(m, PICKLE_TUPLE, from);
@@ -194,7 +193,7 @@ static int build(struct machine *m)
 	pickle_ref state = pickle_pop(m), object = pickle_top(m);
 
 	if (!state || !object)
-		return pickle_fail(m, bad_stack);
+		return pickle_fail(m, pickle_bad_stack);
 	if (has_kind(m, object, PICKLE_CALL))
 		m->p->calls[m->p->nodes[object].b].state = state;
 	return 0;
@@ -230,7 +229,7 @@ int pickle_op_object(struct machine *m, unsigned char op)
 	case 'Q': /* BINPERSID */
 		args = pickle_pop(m);
 		return args ? pickle_push_node(m, (struct node){.kind = PICKLE_ID, .a = args})
-			    : pickle_fail(m, bad_stack);
+			    : pickle_fail(m, pickle_bad_stack);
 	case 'P': /* PERSID */
 		err = pickle_line(m, &args);
 		return err ? err : pickle_push_node(m, (struct node){.kind = PICKLE_ID, .a = args});

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the files of pickle.h: pickle.c has the stack, the memo and plain values,
- * pickle_build.c what opcodes build of them, pickle_ask.c the questions about a tree.
+ * Shared by the files of pickle.h: pickle.c has the machine, the memo and plain values,
+ * pickle_stack.c nodes and the stack, pickle_build.c what opcodes build of them, pickle_ask.c the
+ * questions about a tree.
  */
 #ifndef ENGINE_TENSORS_PICKLE_INSIDE_H
 #define ENGINE_TENSORS_PICKLE_INSIDE_H
@@ -54,18 +55,31 @@ struct machine {
 	const char *why;
 };
 
-int pickle_fail(struct machine *m, const char *why); /* returns -EBADMSG */
+/* --- pickle_stack.c --- */
+
+extern const char pickle_too_large[], pickle_cut_off[], pickle_bad_stack[]; /* for pickle_fail */
+int pickle_fail(struct machine *m, const char *why);			    /* returns -EBADMSG */
+/* Makes room for one more element of @size bytes in *@list, which has @nr of *@room. */
+int pickle_grow(struct machine *m, void *list, size_t nr, size_t *room, size_t size);
+int pickle_grow_calls(struct machine *m);
 int pickle_node(struct machine *m, struct node n, pickle_ref *r);
+int pickle_push(struct machine *m, pickle_ref r);
 int pickle_push_node(struct machine *m, struct node n);
 /* The same for a node that never changes, of which one is enough: *@shared. */
 int pickle_push_shared(struct machine *m, struct node n, pickle_ref *shared);
+/* The node on top, which goes. 0: there is none above the last mark. */
 pickle_ref pickle_pop(struct machine *m);
 pickle_ref pickle_top(const struct machine *m);
+/* Adds the @nr references @add to the container @r. */
 int pickle_extend(struct machine *m, pickle_ref r, const pickle_ref *add, size_t nr);
+/* Makes a container of what is on the stack from @from on, and puts it there instead. */
 int pickle_collect(struct machine *m, enum pickle_kind kind, size_t from);
+/* A line as a text node. */
 int pickle_line(struct machine *m, pickle_ref *r);
+/* Takes the last mark: what is on the stack above it begins at *@from. */
 int pickle_mark(struct machine *m, size_t *from);
-int pickle_grow_calls(struct machine *m);
+
+/* --- pickle_build.c --- */
 
 /* Run an opcode. 1: it is none of theirs. */
 int pickle_op_container(struct machine *m, unsigned char op);

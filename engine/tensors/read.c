@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/tensors/read.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "engine/base/cleanup.h"
 #include "engine/tensors/stored.h"
 
@@ -20,28 +17,6 @@ static const struct {
 };
 
 static const char cut_off[] = "it is cut off";
-
-bool read_is_format(int err)
-{
-	return err == -EBADMSG || err == -EFBIG;
-}
-
-static bool is_named(const struct tree_file *f)
-{
-	return read_has_torch_name(f->path) || path_ends(f->path, ".safetensors");
-}
-
-const char *read_scope(const struct tree *t, const struct tree_file *f)
-{
-	return t->nr_named > is_named(f) ? f->path : "";
-}
-
-static void count_named(struct tree *t)
-{
-	t->nr_named = 0;
-	for (size_t i = 0; i < t->nr; i++)
-		t->nr_named += is_named(&t->list[i]);
-}
 
 /* Why no reader has described @f; NULL: nobody expects tensors in it. */
 static const char *why_not(struct tree *t, const struct tree_file *f)
@@ -82,7 +57,7 @@ int index_read(struct index *ix, struct tree *t)
 {
 	int err;
 
-	count_named(t);
+	read_count_named(t);
 	err = read_dcp(ix, t);
 	if (!err)
 		err = read_safetensors(ix, t);

@@ -44,6 +44,9 @@ bool read_has_torch_name(const char *path);
 /* True for an error that only concerns one file, which then becomes opaque. */
 bool read_is_format(int err);
 
+/* Counts the files that may hold tensors by their names; read_scope needs it. */
+void read_count_named(struct tree *t);
+
 /* The scope of names in @f: its path, or "" if it is the only file of its kind. */
 const char *read_scope(const struct tree *t, const struct tree_file *f);
 

@@ -207,16 +207,6 @@ static int read_one(struct index *ix, struct tree *t, struct tree_file *f)
 	return err;
 }
 
-bool read_has_torch_name(const char *path)
-{
-	static const char *const suffixes[] = {".pt", ".pth", ".bin", ".ckpt"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
-		if (path_ends(path, suffixes[i]))
-			return true;
-	return false;
-}
-
 static bool is_zip(struct tree *t, const struct tree_file *f)
 {
 	char head[4] = "";
