@@ -5,10 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/cleanup.h"
+#include "engine/tensors/types.h"
 #include "engine/views/round.h"
 
 #define LONG_RUN ((uint64_t)64 << 10) /* is read into its place; shorter ones in blocks */
 #define BLOCK	 ((size_t)1 << 20)
+#define ELEMENTS ((size_t)64 << 10)   /* are rounded at once */
 #define NEAR	 ((uint64_t)64 << 10) /* what lies so near is read at once, whatever its order */
 
 /* A part of another array: runs of bytes that lie together in both. */
@@ -271,6 +274,33 @@ static int read_joined(const struct array *whole, struct ask *a)
 	return err;
 }
 
+static int read_rounded(const struct array *a, void *buf, size_t len, uint64_t off,
+			const struct view_source *src)
+{
+	unsigned bits = type_bits(a->dtype), size = bits / 8;
+	__cleanup_free char *from = malloc(ELEMENTS * size);
+	__cleanup_free uint16_t *to = malloc(ELEMENTS * BF16_BYTES);
+	char *at = buf;
+	int err = from && to ? 0 : -ENOMEM;
+
+	while (len && !err) {
+		uint64_t first = off / BF16_BYTES;
+		size_t skip = off % BF16_BYTES, nr = (skip + len + 1) / BF16_BYTES, n;
+
+		nr = nr < ELEMENTS ? nr : ELEMENTS;
+		n = nr * BF16_BYTES - skip < len ? nr * BF16_BYTES - skip : len;
+		err = array_read(a->from, from, nr * size, first * size, src);
+		if (err)
+			break;
+		round_numbers(to, from, nr, bits);
+		memcpy(at, (char *)to + skip, n);
+		at += n;
+		off += n;
+		len -= n;
+	}
+	return err;
+}
+
 int array_read(const struct array *a, void *buf, size_t len, uint64_t off,
 	       const struct view_source *src)
 {
@@ -278,7 +308,7 @@ int array_read(const struct array *a, void *buf, size_t len, uint64_t off,
 
 	return a->kind == STORED   ? gather_read(a->gather, buf, len, off, src)
 	       : a->kind == JOINED ? read_joined(a, &ask)
-				   : round_read(a->from, a->dtype, buf, len, off, src);
+				   : read_rounded(a, buf, len, off, src);
 }
 
 int array_each_path(const struct array *a, bool *seen, int (*one)(void *arg, size_t path),

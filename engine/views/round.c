@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/views/round.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/cleanup.h"
 #include "engine/tensors/types.h"
-
-#define BLOCK	   ((size_t)64 << 10) /* elements */
-#define BF16_BYTES 2
 
 bool round_can(const char *dtype)
 {
@@ -65,7 +59,7 @@ static float half_to_float(uint16_t h)
 	return h & 0x8000 ? -value : value;
 }
 
-static void round_all(uint16_t *to, const char *from, size_t nr, unsigned bits)
+void round_numbers(uint16_t *to, const char *from, size_t nr, unsigned bits)
 {
 	for (size_t i = 0; i < nr; i++) {
 		union {
@@ -84,31 +78,4 @@ static void round_all(uint16_t *to, const char *from, size_t nr, unsigned bits)
 uint64_t round_bytes(uint64_t bytes, const char *dtype)
 {
 	return bytes / (type_bits(dtype) / 8) * BF16_BYTES;
-}
-
-int round_read(const struct array *array, const char *dtype, void *buf, size_t len, uint64_t off,
-	       const struct view_source *src)
-{
-	unsigned bits = type_bits(dtype), size = bits / 8;
-	__cleanup_free char *from = malloc(BLOCK * size);
-	__cleanup_free uint16_t *to = malloc(BLOCK * BF16_BYTES);
-	char *at = buf;
-	int err = from && to ? 0 : -ENOMEM;
-
-	while (len && !err) {
-		uint64_t first = off / BF16_BYTES;
-		size_t skip = off % BF16_BYTES, nr = (skip + len + 1) / BF16_BYTES, n;
-
-		nr = nr < BLOCK ? nr : BLOCK;
-		n = nr * BF16_BYTES - skip < len ? nr * BF16_BYTES - skip : len;
-		err = array_read(array, from, nr * size, first * size, src);
-		if (err)
-			break;
-		round_all(to, from, nr, bits);
-		memcpy(at, (char *)to + skip, n);
-		at += n;
-		off += n;
-		len -= n;
-	}
-	return err;
 }
