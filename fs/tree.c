@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "engine/backing/backing.h"
@@ -173,17 +172,6 @@ void tree_placed(struct tree *t, const struct inode_id *id, struct node *dir, co
 			tree_set_place_locked(t, n, dir, name, &c);
 	}
 	tree_close_all(t, &c);
-}
-
-bool tree_place(struct tree *t, struct node *n, struct node **dir, char name[NAME_MAX + 1])
-{
-	LOCK_SCOPE(&t->lock);
-	if (!n->parent || !n->name)
-		return false;
-	snprintf(name, NAME_MAX + 1, "%s", n->name);
-	*dir = n->parent;
-	n->parent->refs++;
-	return true;
 }
 
 static bool make_root(struct tree *t)

@@ -277,3 +277,14 @@ void tree_forget(struct tree *t, uint64_t id, uint64_t count)
 	}
 	tree_close_all(t, &c);
 }
+
+bool tree_place(struct tree *t, struct node *n, struct node **dir, char name[NAME_MAX + 1])
+{
+	LOCK_SCOPE(&t->lock);
+	if (!n->parent || !n->name)
+		return false;
+	snprintf(name, NAME_MAX + 1, "%s", n->name);
+	*dir = n->parent;
+	n->parent->refs++;
+	return true;
+}
