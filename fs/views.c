@@ -7,7 +7,6 @@
 #include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
 #include "engine/base/clock.h"
-#include "engine/base/list.h"
 #include "engine/base/lock.h"
 #include "engine/base/table.h"
 #include "engine/format/commit.h"
@@ -24,126 +23,6 @@
 #define FILE_TIME  3600.0 /* a file of a view never changes */
 #define SHORT_TIME 1.0
 #define MAKING_MAX 8
-
-/* --- nodes --- */
-
-static uint64_t hash_id(uint64_t id)
-{
-	return id * 0x9E3779B97F4A7C15ull;
-}
-
-/* Of a name below a node; @above: the id of that, or of the unit of a top. */
-static uint64_t hash_below(uint64_t above, const char *name)
-{
-	return hash_text(hash_id(above), name);
-}
-
-static struct view_node *find_locked(struct views *vs, uint64_t id)
-{
-	struct list *l;
-
-	table_for_each (l, &vs->by_id, hash_id(id)) {
-		struct view_node *n = container_of(l, struct view_node, by_id.link);
-
-		if (n->id == id)
-			return n;
-	}
-	return NULL;
-}
-
-static uint64_t above(const struct view_node *n)
-{
-	return n->parent ? n->parent->id : n->unit->id;
-}
-
-static struct view_node *find_name_locked(struct views *vs, uint64_t parent, const char *name)
-{
-	struct list *l;
-
-	table_for_each (l, &vs->by_name, hash_below(parent, name)) {
-		struct view_node *n = container_of(l, struct view_node, by_name.link);
-
-		if (above(n) == parent && !strcmp(n->name, name))
-			return n;
-	}
-	return NULL;
-}
-
-/* Takes @n out of the tables. */
-static void take_out_locked(struct views *vs, struct view_node *n)
-{
-	table_del(&vs->by_id, &n->by_id);
-	if (n->named)
-		table_del(&vs->by_name, &n->by_name);
-	if (n->parent)
-		n->parent->children--;
-}
-
-static void free_node(struct views *vs, struct view_node *n)
-{
-	if (n->unit)
-		node_put(vs->fs->tree, n->unit);
-	free(n->name);
-	free(n->why);
-	free(n->target);
-	free(n);
-}
-
-/*
- * Takes @n, and those above it, out of the tables as far as nobody needs them any more. The caller
- * frees the list of these, which goes on by their `parent`.
- */
-static struct view_node *collect_locked(struct views *vs, struct view_node *n)
-{
-	struct view_node *first = n, *last = NULL;
-
-	for (; n && !n->nlookup && !n->children; n = n->parent) {
-		take_out_locked(vs, n);
-		last = n;
-	}
-	if (last)
-		last->parent = NULL;
-	return last ? first : NULL;
-}
-
-static void free_list(struct views *vs, struct view_node *n)
-{
-	while (n) {
-		struct view_node *next = n->parent;
-
-		free_node(vs, n);
-		n = next;
-	}
-}
-
-struct view_node *views_get(struct views *vs, uint64_t id)
-{
-	struct view_node *n;
-	LOCK_SCOPE(&vs->lock);
-
-	n = find_locked(vs, id);
-	if (n)
-		n->children++;
-	return n;
-}
-
-void views_put(struct views *vs, struct view_node *n)
-{
-	struct view_node *list;
-	{
-		LOCK_SCOPE(&vs->lock);
-		n->children--;
-		list = collect_locked(vs, n);
-	}
-	free_list(vs, list);
-}
-
-struct node *views_unit(struct view_node *n)
-{
-	while (n->parent)
-		n = n->parent;
-	return n->unit;
-}
 
 void shown_put(struct views *vs, struct shown *s)
 {
@@ -174,34 +53,13 @@ struct views *views_create(struct fs *fs)
 	return NULL;
 }
 
-/* The kernel forgets nodes at the end of a mount without saying so. */
-static struct view_node *any_leaf(struct views *vs)
-{
-	for (size_t i = 0; i < vs->by_id.nr_buckets; i++) {
-		struct list *l;
-
-		list_for_each (l, &vs->by_id.buckets[i]) {
-			struct view_node *n = container_of(l, struct view_node, by_id.link);
-
-			if (!n->children)
-				return n;
-		}
-	}
-	return NULL;
-}
-
 void views_destroy(struct views *vs)
 {
-	struct view_node *n;
-
 	if (!vs)
 		return;
 	for (size_t i = 0; i < VIEWS_KEPT; i++)
 		shown_put(vs, vs->kept[i]);
-	while ((n = any_leaf(vs))) {
-		take_out_locked(vs, n);
-		free_node(vs, n);
-	}
+	view_nodes_free(vs);
 	table_finish(&vs->by_id);
 	table_finish(&vs->by_name);
 	lock_finish(&vs->lock);
@@ -410,71 +268,6 @@ int views_shown_of(struct views *vs, const struct caller *c, struct view_node *n
 	return err;
 }
 
-static void fill_times(struct stat *st, const struct statx *stx)
-{
-	st->st_uid = stx->stx_uid;
-	st->st_gid = stx->stx_gid;
-	st->st_mtim = (struct timespec){stx->stx_mtime.tv_sec, stx->stx_mtime.tv_nsec};
-	st->st_ctim = (struct timespec){stx->stx_ctime.tv_sec, stx->stx_ctime.tv_nsec};
-	st->st_atim = st->st_mtim;
-}
-
-static struct view_node *make_node(enum view_kind kind, const char *name, const struct statx *stx)
-{
-	struct view_node *n = calloc(1, sizeof(*n));
-	bool dir = kind == VIEW_TOP || kind == VIEW_SPEC;
-
-	if (!n)
-		return NULL;
-	n->kind = kind;
-	n->name = strdup(name);
-	fill_times(&n->st, stx);
-	n->st.st_nlink = dir ? 2 : 1;
-	n->st.st_mode = dir		    ? S_IFDIR | (stx->stx_mode & 0555)
-			: kind == VIEW_LINK ? S_IFLNK | 0777
-					    : S_IFREG | (stx->stx_mode & 0444);
-	if (n->name)
-		return n;
-	free(n);
-	return NULL;
-}
-
-/*
- * Adds @n below @parent, or below its unit if that is NULL, and counts a lookup of it. If another
- * thread has added one of that name, and @n is no newer, that one is looked up, and @n freed.
- */
-static struct view_node *add(struct views *vs, struct view_node *parent, struct view_node *n)
-{
-	struct view_node *there;
-	{
-		LOCK_SCOPE(&vs->lock);
-		n->parent = parent;
-		there = find_name_locked(vs, above(n), n->name);
-		if (there && there->state != n->state) {
-			table_del(&vs->by_name, &there->by_name);
-			there->named = false;
-			there = NULL;
-		}
-		if (there) {
-			there->nlookup++;
-		} else {
-			n->id = vs->next_id++;
-			n->st.st_ino = n->id;
-			n->nlookup = 1;
-			n->named = true;
-			if (parent)
-				parent->children++;
-			table_add(&vs->by_id, &n->by_id, hash_id(n->id));
-			table_add(&vs->by_name, &n->by_name, hash_below(above(n), n->name));
-		}
-	}
-	if (!there)
-		return n;
-	n->parent = NULL;
-	free_node(vs, n);
-	return there;
-}
-
 /* --- lookups --- */
 
 static void reply(fuse_req_t req, struct view_node *n)
@@ -507,7 +300,7 @@ bool views_lookup_top(fuse_req_t req, struct node *dir)
 		return false; /* it is being saved: there is no view of half of it */
 	}
 	fd = views_open_unit(fs->views, &c, &probe, &stx);
-	n = fd < 0 ? NULL : make_node(VIEW_TOP, VIEWS_NAME, &stx);
+	n = fd < 0 ? NULL : view_node_make(VIEW_TOP, VIEWS_NAME, &stx);
 	if (fd >= 0)
 		close(fd);
 	if (!n) {
@@ -516,11 +309,11 @@ bool views_lookup_top(fuse_req_t req, struct node *dir)
 	}
 	n->unit = node_get(fs->tree, dir->id);
 	if (!n->unit) {
-		free_node(fs->views, n);
+		view_node_free(fs->views, n);
 		fuse_reply_err(req, ESTALE);
 		return true;
 	}
-	reply(req, add(fs->views, NULL, n));
+	reply(req, view_node_add(fs->views, NULL, n));
 	return true;
 }
 
@@ -537,12 +330,12 @@ static int look_up_spec(struct views *vs, const struct caller *c, struct view_no
 	if (err)
 		return err;
 	fd = views_open_unit(vs, c, top, &stx);
-	*out = fd < 0 ? NULL : make_node(VIEW_SPEC, spec, &stx);
+	*out = fd < 0 ? NULL : view_node_make(VIEW_SPEC, spec, &stx);
 	if (fd >= 0)
 		close(fd);
 	if (*out) {
 		(*out)->state = s->state;
-		*out = add(vs, top, *out);
+		*out = view_node_add(vs, top, *out);
 	}
 	shown_put(vs, s);
 	return *out ? 0 : fd < 0 ? fd : -ENOMEM;
@@ -563,7 +356,10 @@ static int look_up_in(struct views *vs, const struct caller *c, struct view_node
 	if (!err && nr < 0 && !is_why && !views_asset(vs, c, spec, name, target))
 		err = -ENOENT;
 	if (!err) {
-		*out = make_node(nr >= 0 ? VIEW_FILE : is_why ? VIEW_WHY : VIEW_LINK, name, &stx);
+		*out = view_node_make(nr >= 0  ? VIEW_FILE
+				      : is_why ? VIEW_WHY
+					       : VIEW_LINK,
+				      name, &stx);
 		err = *out ? 0 : -ENOMEM;
 	}
 	if (!err) {
@@ -576,7 +372,7 @@ static int look_up_in(struct views *vs, const struct caller *c, struct view_node
 				       : (off_t)strlen(target);
 		(*out)->target = *target ? strdup(target) : NULL;
 		st->st_blocks = (st->st_size + 511) / 512;
-		*out = add(vs, spec, *out);
+		*out = view_node_add(vs, spec, *out);
 	}
 	if (fd >= 0)
 		close(fd);
@@ -594,13 +390,13 @@ void views_lookup(fuse_req_t req, uint64_t parent, const char *name)
 	if (dir && dir->kind == VIEW_SPEC) {
 		err = look_up_in(vs, &c, dir, name, &n);
 	} else if (dir && dir->kind == VIEW_TOP && (!strcmp(name, WHY) || !strcmp(name, INDEX))) {
-		n = make_node(strcmp(name, WHY) ? VIEW_TOP_INDEX : VIEW_TOP_WHY, name,
-			      &(struct statx){.stx_mode = 0444});
+		n = view_node_make(strcmp(name, WHY) ? VIEW_TOP_INDEX : VIEW_TOP_WHY, name,
+				   &(struct statx){.stx_mode = 0444});
 		err = n ? 0 : -ENOMEM;
 		if (n) {
 			n->st.st_uid = dir->st.st_uid;
 			n->st.st_gid = dir->st.st_gid;
-			n = add(vs, dir, n);
+			n = view_node_add(vs, dir, n);
 		}
 	} else if (dir && dir->kind == VIEW_TOP) {
 		err = look_up_spec(vs, &c, dir, name, &n);
@@ -611,21 +407,6 @@ void views_lookup(fuse_req_t req, uint64_t parent, const char *name)
 		reply(req, n);
 	if (dir)
 		views_put(vs, dir);
-}
-
-void views_forget(struct fs *fs, uint64_t id, uint64_t count)
-{
-	struct views *vs = fs->views;
-	struct view_node *n, *list = NULL;
-	{
-		LOCK_SCOPE(&vs->lock);
-		n = find_locked(vs, id);
-		if (n) {
-			n->nlookup -= count < n->nlookup ? count : n->nlookup;
-			list = collect_locked(vs, n);
-		}
-	}
-	free_list(vs, list);
 }
 
 /* What stands in .view/why: of the last spec that was refused, and of all tensors. */

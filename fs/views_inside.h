@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What views.c (nodes and lookups) and views_open.c (what is open) share. */
+/*
+ * What the files of views.h share. views_node.c: nodes. views_beside.c: what lies beside the
+ * tensors. views.c: views are made, and lookups. views_open.c: what is open.
+ */
 #ifndef FS_VIEWS_INSIDE_H
 #define FS_VIEWS_INSIDE_H
 
@@ -69,6 +72,20 @@ struct views {
 	struct lock making;		/* one view is made at a time */
 	atomic_uint nr_making;		/* threads that make one, or wait for that */
 };
+
+/* --- views_node.c --- */
+
+/* A node with the owner and the times of @stx, not added yet. NULL: no memory. */
+struct view_node *view_node_make(enum view_kind kind, const char *name, const struct statx *stx);
+/*
+ * Adds @n below @parent, or below its unit if that is NULL, and counts a lookup of it. If another
+ * thread has added one of that name, and @n is no newer, that one is looked up, and @n freed.
+ */
+struct view_node *view_node_add(struct views *vs, struct view_node *parent, struct view_node *n);
+/* Frees a node that was not added. */
+void view_node_free(struct views *vs, struct view_node *n);
+/* At the end of a mount, where the kernel forgets nodes without saying so. */
+void view_nodes_free(struct views *vs);
 
 /* The node with this id, counted as one child more, so that it stays. NULL: it was forgotten. */
 struct view_node *views_get(struct views *vs, uint64_t id);
