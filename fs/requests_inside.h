@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the files of requests.h share: a request in flight, and the table of them. requests.c: the
- * threads and the loop. requests_current.c: the request that a handler serves, and its reply.
- * requests_watch.c: the watchdog. requests_tell.c: messages about requests.
+ * start and the end. requests_loop.c: the threads. requests_current.c: the request that a handler
+ * serves, and its reply. requests_watch.c: the watchdog. requests_give_up.c: answers in place of
+ * the serving thread. requests_tell.c: messages about requests.
  */
 #ifndef FS_REQUESTS_INSIDE_H
 #define FS_REQUESTS_INSIDE_H
@@ -24,6 +25,8 @@
  * INTERRUPT; shorter wakes threads in vain.
  */
 #define ATTEND_NS NSEC_PER_MSEC
+
+#define PAGE 4096u
 
 struct request {
 	struct list link; /* lock: set; on active, queued or free */
@@ -85,17 +88,27 @@ extern __thread struct request *request_current;
 /* Puts the data of the WRITE @r into its buffer, as usual. requests_current.c */
 void request_copy_landed_out(struct request *r);
 
-/* Ends a request; its buffer serves the next one. requests.c */
+/* --- requests_loop.c --- */
+
+/* Ends a request; its buffer serves the next one. */
 void requests_retire_locked(struct requests *rs, struct request *r);
+/* Frees a request that no thread serves. */
+void request_free(const struct requests *rs, struct request *r);
 
-/*
- * Sends one more thread to the device, and counts it as there at once. False: there is none.
- * requests.c
- */
+/* Sends one more thread to the device, and counts it as there at once. False: there is none. */
 bool requests_call_attendant_locked(struct requests *rs);
+/*
+ * Starts a thread, if there are fewer than @most. It counts as idle at once: it goes to the device
+ * first. False: none.
+ */
+bool requests_start_server_locked(struct requests *rs, unsigned most);
 
-/* requests_watch.c */
+/* --- requests_watch.c --- */
+
 void *requests_watchdog_main(void *requests);
+
+/* --- requests_give_up.c --- */
+
 void requests_serve_interrupt(struct requests *rs, const struct request *interrupt);
 /* True if the process is exiting. */
 bool requests_is_exiting(pid_t pid);
@@ -105,12 +118,14 @@ void request_answer_page_write_locked(struct requests *rs, struct request *r);
 /* Answers @r before it is served. False: it was answered already. */
 bool request_give_up_locked(struct requests *rs, struct request *r);
 
+/* --- requests_tell.c --- */
+
 /*
  * Reports to the log and the list of failures. @abandoned: answered with EINTR; else it is only
- * slow. requests_tell.c
+ * slow.
  */
 void requests_tell_waiting(struct requests *rs, const struct request_facts *w, bool abandoned);
-/* Logs that a request which was given up has ended. requests_tell.c */
+/* Logs that a request which was given up has ended. */
 void requests_tell_late(struct requests *rs, const struct request_facts *w, int reply_error);
 
 #endif

@@ -36,7 +36,7 @@ enum lock_rank {
 	LOCK_RECEIVER,	     /* fs/receive.c */
 	LOCK_INDEXER,	     /* fs/indexer.c: which process runs */
 	LOCK_VIEWS_MAKING,   /* fs/views.c: one view is made at a time */
-	LOCK_VIEWS,	     /* fs/views.c: the table of nodes */
+	LOCK_VIEWS,	     /* fs/views_node.c: the table of nodes */
 	LOCK_CAPTURES,	     /* capture/capture.c: the list of sessions */
 	LOCK_SESSION,	     /* capture/session.c: one session */
 	LOCK_TRACE,	     /* capture/trace.c */

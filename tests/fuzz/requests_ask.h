@@ -12,7 +12,7 @@
 
 static ssize_t take_reply(int fd, const struct iovec *iov, int count);
 #define writev take_reply
-#include "fs/requests.c"
+#include "fs/requests_loop.c"
 #include "fs/requests_current.c"
 #undef writev
 

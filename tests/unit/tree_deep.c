@@ -70,7 +70,7 @@ static void deep_trees_need_no_deep_stack(void **state)
 	make_file(top, "cold", "");
 	id_of(root, "cold"); /* takes the only pin */
 	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, 512 * 1024); /* as in requests.c */
+	pthread_attr_setstacksize(&attr, 512 * 1024); /* as in requests_loop.c */
 	assert_int_equal(pthread_create(&thread, &attr, find_deepest, &last), 0);
 	pthread_join(thread, NULL);
 	pthread_attr_destroy(&attr);
