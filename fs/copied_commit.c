@@ -46,8 +46,7 @@ static int take_locked(struct copied_commit *p)
 	return p->fd;
 }
 
-/* From now on that name finds @fd, which it takes over. */
-static void keep(struct fs *fs, const struct inode_id *dir, const char *name, int fd)
+void copied_commit_keep(struct fs *fs, const struct inode_id *dir, const char *name, int fd)
 {
 	int old = -1;
 	{
@@ -95,7 +94,7 @@ int copied_commit_create(struct fs *fs, const struct caller *c, struct node *dir
 	backing_unlink(&b, at, hidden, false);
 	copy = backing_dup(&b, fd);
 	if (copy >= 0)
-		keep(fs, &dir_id, name, copy);
+		copied_commit_keep(fs, &dir_id, name, copy);
 	return fd;
 }
 
@@ -140,8 +139,7 @@ int copied_commit_unlink(struct fs *fs, const struct caller *c, struct node *dir
 	return err ? err : -ENOENT;
 }
 
-/* Gives a copied commit file another name of one. */
-static int move(struct fs *fs, const struct entry_name *from, const struct entry_name *to)
+int copied_commit_move(struct fs *fs, const struct entry_name *from, const struct entry_name *to)
 {
 	struct inode_id from_dir = node_inode(from->dir), to_dir = node_inode(to->dir);
 	int fd;
@@ -153,26 +151,6 @@ static int move(struct fs *fs, const struct entry_name *from, const struct entry
 			return p ? -EXDEV : -ENOENT;
 		fd = take_locked(p);
 	}
-	keep(fs, &to_dir, to->name, fd);
+	copied_commit_keep(fs, &to_dir, to->name, fd);
 	return 0;
-}
-
-int copied_commit_rename(struct fs *fs, const struct caller *c, const struct entry_name *from,
-			 const struct entry_name *to, unsigned flags)
-{
-	struct backing b = fs_as(fs, c);
-	struct inode_id dir = node_inode(to->dir);
-	int pin, err;
-
-	if (copied_commit_is(from->name))
-		return move(fs, from, to);
-	if (flags & ~RENAME_NOREPLACE)
-		return -EINVAL;
-	pin = backing_pin(&b, from->at, from->name);
-	err = route_unlink(fs, c, from);
-	if (!err && pin >= 0)
-		keep(fs, &dir, to->name, take_fd(&pin));
-	if (pin >= 0)
-		close(pin);
-	return err;
 }

@@ -35,12 +35,13 @@ int copied_commit_lookup(struct fs *fs, const struct caller *c, struct node *dir
 int copied_commit_unlink(struct fs *fs, const struct caller *c, struct node *dir, const char *name);
 
 /*
- * Renames @from to @to, at least one of which is the name of a copied commit file. What gets one
- * loses its name on the backing. 0 or -errno. -EXDEV: such a file is to get another kind of name;
- * the program copies it.
+ * Gives a copied commit file another name of one. 0; -ENOENT: none is there; -EXDEV: it is to get
+ * another kind of name, and the program copies it.
  */
-int copied_commit_rename(struct fs *fs, const struct caller *c, const struct entry_name *from,
-			 const struct entry_name *to, unsigned flags);
+int copied_commit_move(struct fs *fs, const struct entry_name *from, const struct entry_name *to);
+
+/* From now on that name finds @fd, which it takes over. */
+void copied_commit_keep(struct fs *fs, const struct inode_id *dir, const char *name, int fd);
 
 /* Forgets all, when the mount ends. */
 void copied_commit_finish(struct fs *fs);

@@ -11,6 +11,7 @@
 #include "engine/backing/backing.h"
 #include "engine/base/cleanup.h"
 #include "engine/calls/directory.h"
+#include "engine/calls/file.h"
 #include "engine/cluster/other_nodes.h"
 #include "engine/content/content.h"
 #include "engine/format/commit.h"
@@ -359,4 +360,53 @@ int in_checkpoint_is_committed(struct fs *fs, const struct caller *c, struct nod
 		chain_put(fs, chain, nr);
 	free(chain);
 	return is;
+}
+
+/* --- names that go --- */
+
+struct generation *in_checkpoint_written_at(struct fs *fs, const struct caller *c,
+					    const struct entry_name *n)
+{
+	struct backing b = fs_for(fs, c);
+	struct inode_id id;
+	struct statx stx;
+
+	if (backing_stat_at(&b, n->at, n->name, &stx))
+		return NULL;
+	id = inode_id_of(&stx);
+	return units_find_inode(fs->engine->units, &id);
+}
+
+int in_checkpoint_take_away(struct fs *fs, const struct caller *c, const struct entry_name *n,
+			    int (*now)(void *arg), void *arg)
+{
+	struct generation *g = in_checkpoint_written_at(fs, c, n);
+	int err = g ? generation_unlink(g, now, arg) : -EEXIST;
+
+	generation_put(g);
+	return err == -EEXIST ? now(arg) : err;
+}
+
+struct unlink {
+	struct backing *b;
+	const struct entry_name *name;
+};
+
+static int unlink_now(void *arg)
+{
+	const struct unlink *u = arg;
+
+	return backing_unlink(u->b, u->name->at, u->name->name, false);
+}
+
+int in_checkpoint_unlink(struct fs *fs, const struct caller *c, struct in_checkpoint *in,
+			 const struct entry_name *n)
+{
+	struct backing b = fs_as(fs, c);
+	struct unlink unlink = {&b, n};
+	int err = in_checkpoint_take_away(fs, c, n, unlink_now, &unlink);
+
+	if (!err)
+		checkpoint_note(in->checkpoint, EVIDENCE_UNLINK, in->rel, in->process->rank);
+	return err;
 }

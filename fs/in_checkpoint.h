@@ -64,6 +64,14 @@ int in_checkpoint_open(struct fs *fs, const struct caller *c, struct in_checkpoi
 int in_checkpoint_unlink(struct fs *fs, const struct caller *c, struct in_checkpoint *in,
 			 const struct entry_name *n);
 
+/* The generation that is written under a name of the backing, referenced, or NULL. */
+struct generation *in_checkpoint_written_at(struct fs *fs, const struct caller *c,
+					    const struct entry_name *n);
+
+/* Calls @now, which takes the name @n away from what has it. */
+int in_checkpoint_take_away(struct fs *fs, const struct caller *c, const struct entry_name *n,
+			    int (*now)(void *arg), void *arg);
+
 /* Renames where at least one side is a checkpoint, or in one. -ENOTSUP: neither is any more. */
 int in_checkpoint_rename(struct fs *fs, const struct caller *c, const struct entry_name *from,
 			 const struct entry_name *to, unsigned flags);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names inside checkpoints that are being written: unlink, and renames within one, into one, out of
- * a committed one, and of a checkpoint itself. Each is noted as evidence. Has no lock of its own.
- * route_rename handles renames that touch no checkpoint.
+ * Renames within a checkpoint that is being written, into one, out of a committed one, and of a
+ * checkpoint itself. Each is noted as evidence. Has no lock of its own. route_rename handles
+ * renames that touch no checkpoint.
  */
 #include <errno.h>
 #include <limits.h>
@@ -25,56 +25,12 @@ struct call {
 	unsigned flags;
 };
 
-static int unlink_now(void *call)
-{
-	struct call *k = call;
-	struct backing b = fs_as(k->fs, k->c);
-
-	return backing_unlink(&b, k->from->at, k->from->name, false);
-}
-
 static int rename_now(void *call)
 {
 	struct call *k = call;
 	struct backing b = fs_as(k->fs, k->c);
 
 	return backing_rename(&b, k->from->at, k->from->name, k->to->at, k->to->name, k->flags);
-}
-
-/* The generation that is written under a name of the backing, referenced, or NULL. */
-static struct generation *written_at(struct fs *fs, const struct caller *c,
-				     const struct entry_name *n)
-{
-	struct backing b = fs_for(fs, c);
-	struct inode_id id;
-	struct statx stx;
-
-	if (backing_stat_at(&b, n->at, n->name, &stx))
-		return NULL;
-	id = inode_id_of(&stx);
-	return units_find_inode(fs->engine->units, &id);
-}
-
-/* Calls @now, which takes the name @n away from what has it. */
-static int take_away(struct fs *fs, const struct entry_name *n, int (*now)(void *call),
-		     struct call *call)
-{
-	struct generation *g = written_at(fs, call->c, n);
-	int err = g ? generation_unlink(g, now, call) : -EEXIST;
-
-	generation_put(g);
-	return err == -EEXIST ? now(call) : err;
-}
-
-int in_checkpoint_unlink(struct fs *fs, const struct caller *c, struct in_checkpoint *in,
-			 const struct entry_name *n)
-{
-	struct call call = {.fs = fs, .c = c, .from = n};
-	int err = take_away(fs, n, unlink_now, &call);
-
-	if (!err)
-		checkpoint_note(in->checkpoint, EVIDENCE_UNLINK, in->rel, in->process->rank);
-	return err;
 }
 
 /*
@@ -107,15 +63,16 @@ static int rename_within(struct fs *fs, struct in_checkpoint *to_in, const char 
 {
 	struct backing b = fs_for(fs, call->c);
 	const struct entry_name *from = call->from, *to = call->to;
-	struct generation *g = written_at(fs, call->c, from);
+	struct generation *g = in_checkpoint_written_at(fs, call->c, from);
 	struct inode_id dir = node_inode(to->dir);
 	int err = call->flags & RENAME_EXCHANGE ? 0 : claim_by_rename(fs, call->c, to_in, from);
 
 	if (!err)
 		err = change_from_nothing(to_in->checkpoint, to_in->process, to_in->rel);
 	if (!err)
-		err = call->flags & RENAME_EXCHANGE ? rename_now(call)
-						    : take_away(fs, to, rename_now, call);
+		err = call->flags & RENAME_EXCHANGE
+			      ? rename_now(call)
+			      : in_checkpoint_take_away(fs, call->c, to, rename_now, call);
 	if (!err && g)
 		generation_moved_in(g, &dir, to->name, to_in->rel);
 	generation_put(g);
@@ -175,7 +132,7 @@ static int rename_into(struct fs *fs, struct in_checkpoint *in, struct call *cal
 	if (!err)
 		err = change_from_nothing(in->checkpoint, in->process, in->rel);
 	if (!err)
-		err = take_away(fs, call->to, rename_now, call);
+		err = in_checkpoint_take_away(fs, call->c, call->to, rename_now, call);
 	if (err)
 		return err == -EEXIST ? -ENOTSUP : err;
 	tree_moved(fs->tree, &b, call->to->dir, call->to->name);

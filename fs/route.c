@@ -23,28 +23,9 @@
 #include "fs/in_checkpoint.h"
 #include "fs/route_inside.h"
 
-bool route_is_staged(struct fs *fs, const char *name)
-{
-	return rules_single(fs->engine->rules, name) || rules_is_pointer(fs->engine->rules, name);
-}
-
 static bool changes(int flags)
 {
 	return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
-}
-
-struct content *route_content(struct fs *fs, const struct node *n)
-{
-	struct inode_id id = node_inode(n);
-
-	return fs->engine->contents ? content_find(fs->engine->contents, &id) : NULL;
-}
-
-void route_drop_record(struct fs *fs, const struct caller *c, int fd)
-{
-	struct backing b = fs_for(fs, c);
-
-	recorded_drop(&b, fd);
 }
 
 /*
@@ -235,20 +216,6 @@ static int open_closed(struct fs *fs, const struct caller *c, struct node *n, in
 		tree_fd_put(fs->tree, &nf);
 	}
 	node_put(fs->tree, dir);
-	return err;
-}
-
-int route_cut(struct fs *fs, struct generation *g)
-{
-	struct backing b = fs_for(fs, generation_owner(g));
-	int err = generation_change(g);
-
-	if (err)
-		return err;
-	err = content_truncate(generation_content(g), &b, 0);
-	if (wait_interrupted())
-		generation_cut_off(g); /* what the program would have written is unknown */
-	generation_changed(g);
 	return err;
 }
 

@@ -26,15 +26,6 @@
 #include "fs/in_checkpoint.h"
 #include "fs/route_inside.h"
 
-int route_look_behind(struct fs *fs, const struct caller *c, const struct entry_name *n,
-		      struct statx *stx)
-{
-	struct backing b = fs_for(fs, c);
-	struct place at = place_of(n);
-
-	return names_look_behind(fs->engine->units, &b, &at, stx);
-}
-
 /* True for a name as mkstemp makes them, even with the ending of a checkpoint. */
 static bool is_temporary(const struct rule *rule, const char *name)
 {

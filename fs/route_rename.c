@@ -63,23 +63,6 @@ static int make_name_durable(struct fs *fs, const struct caller *c, const struct
 	return backing_sync_dir(&b, n->at);
 }
 
-int route_data_first(struct fs *fs, const struct caller *c, const struct entry_name *n)
-{
-	struct content *ct;
-	struct inode_id id;
-	struct statx stx;
-	int err = route_look_behind(fs, c, n, &stx);
-
-	if (err)
-		return err == -ENOENT ? 0 : err; /* the rename will say so */
-	id = inode_id_of(&stx);
-	ct = content_find(fs->engine->contents, &id);
-	if (ct)
-		err = content_write_back(ct);
-	content_put(ct);
-	return err;
-}
-
 struct move {
 	struct fs *fs;
 	const struct caller *c;
@@ -260,6 +243,26 @@ static int settle_both(struct units *us, const struct inode_id *from_dir,
 	return (g && generation_is_open(g)) || (other && generation_is_open(other)) ? -EBUSY : 0;
 }
 
+/* @from becomes a copied commit file, and loses its name on the backing. */
+static int become_copied_commit(struct fs *fs, const struct caller *c,
+				const struct entry_name *from, const struct entry_name *to,
+				unsigned flags)
+{
+	struct backing b = fs_as(fs, c);
+	struct inode_id dir = node_inode(to->dir);
+	int pin, err;
+
+	if (flags & ~RENAME_NOREPLACE)
+		return -EINVAL;
+	pin = backing_pin(&b, from->at, from->name);
+	err = route_unlink(fs, c, from);
+	if (!err && pin >= 0)
+		copied_commit_keep(fs, &dir, to->name, take_fd(&pin));
+	if (pin >= 0)
+		close(pin);
+	return err;
+}
+
 int route_rename(struct fs *fs, const struct caller *c, const struct entry_name *from,
 		 const struct entry_name *to, unsigned flags)
 {
@@ -273,9 +276,10 @@ int route_rename(struct fs *fs, const struct caller *c, const struct entry_name 
 
 	if (!us)
 		return -EROFS;
-	if (copied_commit_is(from->name) ||
-	    (copied_commit_is(to->name) && !name_is_reserved(from->name)))
-		return copied_commit_rename(fs, c, from, to, flags);
+	if (copied_commit_is(from->name))
+		return copied_commit_move(fs, from, to);
+	if (copied_commit_is(to->name) && !name_is_reserved(from->name))
+		return become_copied_commit(fs, c, from, to, flags);
 	if (name_is_reserved(from->name) || name_is_reserved(to->name))
 		return name_is_reserved(from->name) ? -ENOENT : -EPERM;
 	err = in_checkpoint_rename(fs, c, from, to, flags);
