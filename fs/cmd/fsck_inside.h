@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of `ckptfs fsck` share. fsck.c: the verb, and its report. fsck_backing.c: opens a
- * backing that is not mounted. fsck_redo.c: what was decided before a crash. fsck_staged.c:
- * checkpoint directories in staging. fsck_adopt.c: what has no digest. One thread runs all of it.
+ * What the files of `ckptfs fsck` share. fsck.c: the verb. fsck_tell.c: its report.
+ * fsck_backing.c: opens a backing that is not mounted. fsck_redo.c: what was decided before a
+ * crash. fsck_staged.c: checkpoint directories in staging. fsck_adopt.c: what has no digest. One
+ * thread runs all of it.
  */
 #ifndef FS_CMD_FSCK_INSIDE_H
 #define FS_CMD_FSCK_INSIDE_H
@@ -44,11 +45,11 @@ struct fsck {
 	uint64_t digest_size;
 };
 
-/* Reports @l, and the action on it. @hex, @message: may be NULL. fsck.c */
+/* Reports @l, and the action on it. @hex, @message: may be NULL. fsck_tell.c */
 void fsck_tell(struct fsck *f, const struct leftover *l, const char *action, const char *hex,
 	       const char *message);
 
-/* Removes @l and reports that. fsck.c */
+/* Removes @l and reports that. fsck_tell.c */
 void fsck_discard(struct fsck *f, const struct leftover *l);
 
 /*
