@@ -7,11 +7,9 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "client/copy.h"
 #include "client/io.h"
 #include "client/session.h"
 
@@ -27,46 +25,6 @@ struct host {
 	struct ckpt_piece *first, **end;
 	bool stop;
 };
-
-void ckpt_source_copy(const struct ckpt_source *s, uint64_t off, size_t len, void *to)
-{
-	char *at = to;
-
-	if (!s->rows) {
-		ckpt_copy(to, s->addr + off, len);
-		return;
-	}
-	while (len) {
-		uint64_t row = off / s->row_bytes, column = off % s->row_bytes;
-		size_t part = s->row_bytes - column < len ? s->row_bytes - column : len;
-
-		ckpt_copy(at, s->addr + row * s->pitch + column, part);
-		at += part;
-		off += part;
-		len -= part;
-	}
-}
-
-void ckpt_source_fill(const struct ckpt_source *s, uint64_t off, size_t len, const void *from)
-{
-	/* A source of captures is a destination here. */
-	char *to = (char *)(uintptr_t)s->addr;
-	const char *at = from;
-
-	if (!s->rows) {
-		memcpy(to + off, from, len);
-		return;
-	}
-	while (len) {
-		uint64_t row = off / s->row_bytes, column = off % s->row_bytes;
-		size_t part = s->row_bytes - column < len ? s->row_bytes - column : len;
-
-		memcpy(to + row * s->pitch + column, at, part);
-		at += part;
-		off += part;
-		len -= part;
-	}
-}
 
 static void copy_piece(struct ckptfs_session *s, struct ckpt_piece *p)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Registered tensors, by id: checked here, told to the daemon in batches, kept for the writes. The
+ * Registered tensors, by id: kept for the writes. register.c checks them, and tells the daemon. The
  * session's lock guards the table; tensors_order is held over the ioctls.
  */
 #ifndef CLIENT_TENSOR_H
@@ -26,6 +26,14 @@ struct ckpt_tensors {
 	uint64_t bytes; /* of all tensors, modulo 2^64 */
 };
 
+/* A tensor that is in no table, with a reference. NULL: no memory. */
+struct ckpt_tensor *ckpt_tensor_create(const struct ckptfs_tensor_info *i);
+
+/* The table takes the reference. 0 or -ENOMEM. */
+int ckpt_tensors_insert_locked(struct ckpt_tensors *ts, struct ckpt_tensor *t);
+void ckpt_tensors_remove_locked(struct ckpt_tensors *ts, struct ckpt_tensor *t);
+/* NULL: there is none. */
+struct ckpt_tensor *ckpt_tensors_find_locked(const struct ckpt_tensors *ts, uint64_t id);
 void ckpt_tensors_free(struct ckpt_tensors *ts);
 
 /* A reference to the tensor of this id; NULL: there is none. */

@@ -26,7 +26,7 @@ static void *guarded_mmap(void *at, size_t len, int prot, int flags, int fd, off
 static int guarded_munmap(void *at, size_t len);
 #define mmap   guarded_mmap
 #define munmap guarded_munmap
-#include "client/session.c"
+#include "client/session_open.c"
 #undef mmap
 #undef munmap
 
