@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Finds calls that make code hard to read alone, by the symbols of the objects.
+"""Finds calls that make files hard to read alone, by the symbols of their objects.
 
     calls.py BUILD/obj FOLDER...
 
 Prints files of one folder that call each other in a circle, and calls from a folder to one that
-stands later in the list. Exits with 1 if there is one. A reader of a file then needs only the files
-below it. An object whose source is gone does not count.
+stands later in the list. Exits with 1 if there are any. A reader of a file then needs only the
+files below it. An object whose source is gone does not count.
 """
 
 import glob
@@ -14,14 +14,16 @@ import subprocess
 import sys
 
 
-def symbols(path):
-    """What the object defines, and what it uses of others."""
-    nm = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
-    fields = [line.split() for line in nm.splitlines()]
-    return (
-        {f[2] for f in fields if len(f) == 3 and f[1].isupper()},
-        {f[1] for f in fields if len(f) == 2 and f[0] == "U"},
-    )
+def symbols(paths):
+    """What each object defines, and what it uses of others."""
+    nm = subprocess.run(["nm", "-gA", *paths], capture_output=True, text=True, check=True).stdout
+    found = {path: (set(), set()) for path in paths}
+    for line in nm.splitlines():
+        path, _, rest = line.partition(":")
+        *address, _, name = rest.split()
+        defines, uses = found[path]
+        (defines if address else uses).add(name)
+    return found
 
 
 def circles(calls):
@@ -48,37 +50,44 @@ def circles(calls):
     return found
 
 
-def calls_up(calls, folders):
-    """Calls from a file to one of a folder that stands later in the list."""
-    rank = {folder: number for number, folder in enumerate(folders)}
-    return [
-        f"{file} calls {other}"
-        for file in sorted(calls)
-        for other in sorted(calls[file])
-        if rank[os.path.dirname(other)] > rank[os.path.dirname(file)]
-    ]
+def files_in(objects, folders):
+    """The file of each object in the folders."""
+    found = {}
+    for folder in folders:
+        paths = glob.glob(os.path.join(objects, folder, "*.o"))
+        files = {path: os.path.splitext(os.path.relpath(path, objects))[0] + ".c" for path in paths}
+        there = {path: file for path, file in files.items() if os.path.exists(file)}
+        assert there, f"no objects of {folder} in {objects}"
+        found.update(there)
+    return found
+
+
+def calls_between(file_of):
+    """The files, each with those whose functions it uses."""
+    of_file = {file_of[path]: both for path, both in symbols(list(file_of)).items()}
+    home = {symbol: file for file, (defines, _) in of_file.items() for symbol in defines}
+    return {
+        file: {home[symbol] for symbol in uses if home.get(symbol, file) != file}
+        for file, (_, uses) in of_file.items()
+    }
 
 
 def main():
     objects, *folders = sys.argv[1:]
-    of_file = {}
-    for folder in folders:
-        for path in glob.glob(os.path.join(objects, folder, "*.o")):
-            name = os.path.splitext(os.path.relpath(path, objects))[0]
-            if os.path.exists(name + ".c"):
-                of_file[name + ".c"] = symbols(path)
-        assert any(os.path.dirname(file) == folder for file in of_file), f"no objects of {folder}"
-    home = {symbol: file for file, (defines, _) in of_file.items() for symbol in defines}
-    calls = {
-        file: {home[symbol] for symbol in uses if home.get(symbol, file) != file}
-        for file, (_, uses) in of_file.items()
-    }
+    folders = [folder.rstrip("/") for folder in folders]
+    calls = calls_between(files_in(objects, folders))
+    rank = {file: folders.index(os.path.dirname(file)) for file in calls}
     inside = {
-        file: {other for other in others if os.path.dirname(other) == os.path.dirname(file)}
+        file: {other for other in others if rank[other] == rank[file]}
         for file, others in calls.items()
     }
     found = ["call each other in a circle: " + " ".join(part) for part in circles(inside)]
-    found += ["calls upwards: " + call for call in calls_up(calls, folders)]
+    found += [
+        f"calls upwards: {file}: {other}"
+        for file in sorted(calls)
+        for other in sorted(calls[file])
+        if rank[other] > rank[file]
+    ]
     for line in found:
         print(line)
     sys.exit(1 if found else 0)
