@@ -387,14 +387,14 @@ int in_checkpoint_take_away(struct fs *fs, const struct caller *c, const struct 
 	return err == -EEXIST ? now(arg) : err;
 }
 
-struct unlink {
+struct unlinking {
 	struct backing *b;
 	const struct entry_name *name;
 };
 
 static int unlink_now(void *arg)
 {
-	const struct unlink *u = arg;
+	const struct unlinking *u = arg;
 
 	return backing_unlink(u->b, u->name->at, u->name->name, false);
 }
@@ -403,8 +403,8 @@ int in_checkpoint_unlink(struct fs *fs, const struct caller *c, struct in_checkp
 			 const struct entry_name *n)
 {
 	struct backing b = fs_as(fs, c);
-	struct unlink unlink = {&b, n};
-	int err = in_checkpoint_take_away(fs, c, n, unlink_now, &unlink);
+	struct unlinking k = {&b, n};
+	int err = in_checkpoint_take_away(fs, c, n, unlink_now, &k);
 
 	if (!err)
 		checkpoint_note(in->checkpoint, EVIDENCE_UNLINK, in->rel, in->process->rank);
