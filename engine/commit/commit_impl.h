@@ -4,7 +4,6 @@
  *
  * - commit.c: the steps in their order, and the threads that take them
  * - commit_list.c: what is in the checkpoint
- * - commit_describe.c: what it is, by what this node knows
  * - commit_file.c: its commit file
  *
  * All of it is for the thread that has the checkpoint in COMMITTING, without the units' lock.

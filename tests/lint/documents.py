@@ -163,10 +163,10 @@ def check_turns(where, text):
 
 
 def check_functions(where, text, all_files):
-    """`file.c: function` is so. A file without a folder may be anywhere in the product."""
+    """`file.c: function` is so. The first folders of a file may be left out."""
     product = [path for path in all_files if path.parts[0] in ("client", "engine", "fs")]
     for name, function in re.findall(r"`([\w/]+\.[ch]): (\w+)`", text):
-        found = [path for path in product if str(path) == name or path.name == name]
+        found = [path for path in product if f"/{path}".endswith(f"/{name}")]
         if not any(re.search(rf"\b{function}\b", path.read_text("utf-8")) for path in found):
             wrong.append(f"{where}: {name} has no {function}")
 
