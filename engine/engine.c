@@ -286,6 +286,54 @@ static unsigned full_wait_s(const struct config *c)
 	return (unsigned)strtoul(strchr(text, ':') + 1, NULL, 10);
 }
 
+static int start_units(struct engine *en, const char *node, struct error *e)
+{
+	const struct config *c = &en->config;
+
+	return units_create(
+		&en->units,
+		&(struct unit_options){
+			.contents = en->contents,
+			.failures = en->failures,
+			.notices = en->notices,
+			.rules = en->rules,
+			.coord = en->coord.ops,
+			.coord_arg = en->coord.arg,
+			.node = node,
+			.nodes = en->nodes,
+			.lease_s = (unsigned)config_number(c, OPT_LEASE_S),
+			.retry_s = (unsigned)config_number(c, OPT_IO_RETRY_S),
+			.quiet_s = (unsigned)config_number(c, OPT_QUIET_S),
+			.order_timeout_s = (unsigned)config_number(c, OPT_ORDER_TIMEOUT_S),
+			.commit_timeout_s = (unsigned)config_number(c, OPT_COMMIT_TIMEOUT_S),
+			.open_max_s = (unsigned)config_number(c, OPT_OPEN_MAX_S),
+			.delete_last = config_number(c, OPT_ON_FULL) == FULL_DELETES_LAST,
+			.full_wait_s = full_wait_s(c),
+		},
+		e);
+}
+
+static void content_failed(void *engine, const struct inode_id *id, int err)
+{
+	struct engine *en = engine;
+
+	units_content_failed(en->units, id, err);
+}
+
+static bool content_full(void *engine, const struct inode_id *id, struct shortage *s)
+{
+	struct engine *en = engine;
+
+	return units_content_full(en->units, id, s);
+}
+
+static void content_rested(void *engine)
+{
+	struct engine *en = engine;
+
+	units_content_rested(en->units);
+}
+
 int engine_start(struct engine *en, const char *node, bool (*decide)(void), struct error *e)
 {
 	const struct config *c = &en->config;
@@ -297,6 +345,7 @@ int engine_start(struct engine *en, const char *node, bool (*decide)(void), stru
 		.retry_s = (unsigned)config_number(c, OPT_IO_RETRY_S),
 		.uring = true,
 	};
+	const struct content_events events = {content_failed, content_full, content_rested, en};
 	int err;
 
 	if (c->read_only)
@@ -308,33 +357,12 @@ int engine_start(struct engine *en, const char *node, bool (*decide)(void), stru
 	err = cache_limits(c, &cache, e);
 	if (!err)
 		err = cache_create(&en->cache, &cache, e);
-	if (!err && contents_create(&en->contents, en->cache, &en->backing))
+	if (!err && contents_create(&en->contents, en->cache, &en->backing, &events))
 		err = FAIL(e, ENOMEM, IO_THREADS, strerror(ENOMEM));
 	if (!err)
 		err = flush_create(&en->flush, en->contents, &flush, e);
 	if (!err)
-		err = units_create(
-			&en->units,
-			&(struct unit_options){
-				.contents = en->contents,
-				.failures = en->failures,
-				.notices = en->notices,
-				.rules = en->rules,
-				.coord = en->coord.ops,
-				.coord_arg = en->coord.arg,
-				.node = node,
-				.nodes = en->nodes,
-				.lease_s = (unsigned)config_number(c, OPT_LEASE_S),
-				.retry_s = flush.retry_s,
-				.quiet_s = (unsigned)config_number(c, OPT_QUIET_S),
-				.order_timeout_s = (unsigned)config_number(c, OPT_ORDER_TIMEOUT_S),
-				.commit_timeout_s =
-					(unsigned)config_number(c, OPT_COMMIT_TIMEOUT_S),
-				.open_max_s = (unsigned)config_number(c, OPT_OPEN_MAX_S),
-				.delete_last = config_number(c, OPT_ON_FULL) == FULL_DELETES_LAST,
-				.full_wait_s = full_wait_s(c),
-			},
-			e);
+		err = start_units(en, node, e);
 	if (!err &&
 	    captures_create(&en->captures,
 			    &(struct capture_options){

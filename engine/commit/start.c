@@ -24,9 +24,8 @@
 #include "engine/commit/trash_thread.h"
 #include "engine/save/trash_queue.h"
 
-static void content_failed(void *units, const struct inode_id *id, int err)
+void units_content_failed(struct units *us, const struct inode_id *id, int err)
 {
-	struct units *us = units;
 	struct generation *g = units_find_inode(us, id);
 	char text[MESSAGE_MAX], path[PATH_MAX];
 
@@ -47,18 +46,17 @@ static void content_failed(void *units, const struct inode_id *id, int err)
 	failures_add(us->failures, (uid_t)-1, "flush", path, -err, text);
 }
 
-static bool content_full(void *units, const struct inode_id *id, struct shortage *s)
+bool units_content_full(struct units *us, const struct inode_id *id, struct shortage *s)
 {
-	struct generation *g = units_find_inode(units, id);
+	struct generation *g = units_find_inode(us, id);
 	bool may = g && room_for_file(g, s);
 
 	generation_put(g);
 	return may;
 }
 
-static void content_rested(void *units)
+void units_content_rested(struct units *us)
 {
-	struct units *us = units;
 	LOCK_SCOPE(&us->lock);
 
 	waitq_wake(&us->work);
@@ -160,10 +158,6 @@ int units_create(struct units **out, const struct unit_options *o, struct error 
 	take_options(us, o);
 	us->accord_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	init_lists(us);
-	us->contents->arg = us;
-	us->contents->failed = content_failed;
-	us->contents->full = content_full;
-	us->contents->rested = content_rested;
 	err = init_tables(us);
 	if (err)
 		FAIL(e, -err, IO_THREADS, strerror(-err));

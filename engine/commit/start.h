@@ -45,6 +45,11 @@ void units_stop(struct units *us);
 /* After units_stop, and after the contents are gone. */
 void units_destroy(struct units *us);
 
+/* The events of the contents (content.h), which may come from units_create to units_destroy. */
+void units_content_failed(struct units *us, const struct inode_id *id, int err);
+bool units_content_full(struct units *us, const struct inode_id *id, struct shortage *s);
+void units_content_rested(struct units *us);
+
 /* Sets the function that gives the path of @name in @dir below the mount, for people. */
 void units_set_namer(struct units *us,
 		     void (*name)(void *arg, const struct inode_id *dir, const char *name,

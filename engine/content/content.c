@@ -13,7 +13,8 @@ static size_t bucket_of(const struct contents *all, const struct inode_id *id)
 	return (hash_inode(id) >> 20) % all->nr_buckets;
 }
 
-int contents_create(struct contents **out, struct cache *cache, struct backing *backing)
+int contents_create(struct contents **out, struct cache *cache, struct backing *backing,
+		    const struct content_events *events)
 {
 	struct contents *all = calloc(1, sizeof(*all));
 
@@ -22,6 +23,7 @@ int contents_create(struct contents **out, struct cache *cache, struct backing *
 		return -ENOMEM;
 	all->cache = cache;
 	all->backing = backing;
+	all->events = *events;
 	list_init(&all->parked);
 	list_init(&all->digesting);
 	all->nr_buckets = cache->nr_chunks < 1024 ? 1024 : cache->nr_chunks;

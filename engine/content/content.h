@@ -77,25 +77,32 @@ static inline int content_fd(const struct content *ct)
 	return ct->fd;
 }
 
-/* All contents of a mount, by inode. */
-struct contents {
-	struct cache *cache;	 /* const */
-	struct backing *backing; /* const */
-	struct content **hash;	 /* cache lock */
-	size_t nr_buckets, nr;
-	struct list parked;    /* contents that only the cache holds */
-	bool ending;	       /* cache lock: nothing waits any more */
-	struct list digesting; /* cache lock: flights that threads digest */
-	/* Called without locks when a flush of @ct has failed for good. */
+/* What the rooms above are told. Each is called without locks. */
+struct content_events {
+	/* A flush of the file has failed for good. */
 	void (*failed)(void *arg, const struct inode_id *id, int err);
 	/* The same for want of room. True: try again. It does not wait. */
 	bool (*full)(void *arg, const struct inode_id *id, struct shortage *s);
-	/* Called without locks when a staged content has no dirty bytes left. */
+	/* A staged content has no dirty bytes left. */
 	void (*rested)(void *arg);
 	void *arg;
 };
 
-int contents_create(struct contents **out, struct cache *cache, struct backing *backing);
+/* All contents of a mount, by inode. */
+struct contents {
+	struct cache *cache;	      /* const */
+	struct backing *backing;      /* const */
+	struct content_events events; /* const */
+	struct content **hash;	      /* cache lock */
+	size_t nr_buckets, nr;
+	struct list parked;    /* contents that only the cache holds */
+	bool ending;	       /* cache lock: nothing waits any more */
+	struct list digesting; /* cache lock: flights that threads digest */
+};
+
+/* @events may come from any thread from here on until contents_destroy. 0 or -ENOMEM. */
+int contents_create(struct contents **out, struct cache *cache, struct backing *backing,
+		    const struct content_events *events);
 void contents_destroy(struct contents *all);
 
 /* The end of the mount: from now on waits for the backing in this module return -EINTR. */

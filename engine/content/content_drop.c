@@ -81,6 +81,6 @@ void content_fail(struct content *ct, int err)
 			content_empty_list_locked(ct, &ct->clean);
 		waitq_wake_all(&ct->settled);
 	}
-	if (first && ct->all->failed)
-		ct->all->failed(ct->all->arg, &ct->id, err);
+	if (first)
+		ct->all->events.failed(ct->all->events.arg, &ct->id, err);
 }

@@ -186,6 +186,6 @@ void content_landed(struct flight *f, int err)
 	if (cache_pressed(c))
 		cache_serve_waiting(c);
 	lock_drop(&c->lock);
-	if (rests && all->rested)
-		all->rested(all->arg);
+	if (rests)
+		all->events.rested(all->events.arg);
 }

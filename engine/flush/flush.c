@@ -118,7 +118,7 @@ static bool may_get_room(struct job *j)
 {
 	struct contents *all = j->flush->contents;
 
-	return all->full && all->full(all->arg, &j->flight.content->id, &j->shortage);
+	return all->events.full(all->events.arg, &j->flight.content->id, &j->shortage);
 }
 
 /* Puts the job aside for a pause. Returns false if it has failed for long enough. */
