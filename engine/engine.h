@@ -82,8 +82,8 @@ json_t *engine_coord(struct engine *en);
 int engine_start(struct engine *en, const char *node, bool (*decide)(void), struct error *e);
 
 /*
- * Ends the threads; what is not published by now stays in staging. Called before the namer of paths
- * (units_set_namer) goes. engine_close calls it, too.
+ * Ends the threads; what is not published by now stays in staging. Called before what
+ * units_set_knower was given goes. engine_close calls it, too.
  */
 void engine_stop(struct engine *en);
 

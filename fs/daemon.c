@@ -345,10 +345,8 @@ static int prepare(struct daemon *d, struct error *e)
 	err = engine_meet(&d->engine, d->label, d->run_dir, o->waits, o->arg, e);
 	if (!err)
 		err = engine_start(&d->engine, d->label, request_decide, e);
-	if (!err && d->engine.units) {
-		units_set_namer(d->engine.units, tree_path_of, d->fs.tree);
-		units_set_knower(d->engine.units, tree_knows);
-	}
+	if (!err && d->engine.units)
+		units_set_knower(d->engine.units, tree_knows, d->fs.tree);
 	return err;
 }
 

@@ -175,9 +175,6 @@ void tree_path(struct tree *t, uint64_t id, const char *name, char *buf, size_t 
 /* True if the kernel knows that inode, or a call uses it. For units_set_knower. */
 bool tree_knows(void *tree, const struct inode_id *id);
 
-/* The path of a known inode, or of @name in it; else @name or "?". For units_set_namer. */
-void tree_path_of(void *tree, const struct inode_id *id, const char *name, char *buf, size_t size);
-
 /* Makes a handle of @fd, which it takes over, also on failure. NULL: no memory. */
 struct handle *handle_create(struct tree *t, struct node *n, int fd, int flags);
 /*

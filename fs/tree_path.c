@@ -91,20 +91,3 @@ bool tree_knows(void *tree, const struct inode_id *id)
 
 	return tree_find_inode_locked(t, id);
 }
-
-void tree_path_of(void *tree, const struct inode_id *inode, const char *name, char *buf,
-		  size_t size)
-{
-	struct tree *t = tree;
-	uint64_t id = 0;
-	{
-		LOCK_SCOPE(&t->lock);
-		struct node *n = tree_find_inode_locked(t, inode);
-
-		id = n ? n->id : 0;
-	}
-	if (id)
-		tree_path(t, id, name, buf, size);
-	else
-		snprintf(buf, size, "%s", name ? name : "?");
-}

@@ -424,8 +424,8 @@ static int join(struct units *us, const struct caller *c, struct process *p, con
  * @claim is open, and its directory is not there. 1: look again, after a moment; -EIO, with a
  * message: too much time has passed since @since_ns. -EINTR.
  */
-static int await_staging(struct units *us, const struct caller *c, const struct inode_id *dir_id,
-			 const char *name, const struct claim *claim, uint64_t since_ns)
+static int await_staging(struct units *us, const struct caller *c, const struct place *at,
+			 const struct claim *claim, uint64_t since_ns)
 {
 	uint64_t patience = us->commit_ns < LOST_NS ? us->commit_ns : LOST_NS;
 	char text[MESSAGE_MAX], path[PATH_MAX], staging[STAGING_MAX];
@@ -434,7 +434,7 @@ static int await_staging(struct units *us, const struct caller *c, const struct 
 		LOCK_SCOPE(&us->lock);
 		return units_wait(us) ? -EINTR : 1;
 	}
-	units_path(us, dir_id, name, path, sizeof(path));
+	units_path(us, at->dir, at->name, path, sizeof(path));
 	staging_name(staging, claim->end.last);
 	MESSAGE(text, CHECKPOINT_LOST, path, claim->opened.label, staging, path);
 	failures_add(us->failures, c->uid, "save", path, EIO, text);
@@ -530,7 +530,7 @@ int accord_find(struct units *us, const struct caller *c, struct process *asks,
 		else
 			err = note_outage(us, err) ? 0 : err;
 		if (err == -ENOENT)
-			err = await_staging(us, c, &at->id, at->name, &claim, since);
+			err = await_staging(us, c, at, &claim, since);
 	} while (err == 1 && (patient || clock_mono_ns() - since < GLANCE_NS));
 	process_put(p);
 	return err == 1 ? -EAGAIN : err;

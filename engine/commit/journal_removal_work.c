@@ -126,7 +126,7 @@ bool removals_work_locked(struct units *us)
 		return false;
 	busy_begin(&r->busy, BUSY_APPLY);
 	lock_drop(&us->lock);
-	units_path(us, &r->dir_id, r->name, path, sizeof(path));
+	units_path(us, r->dir, r->name, path, sizeof(path));
 	if (fate == FATE_LOOK)
 		fate = look(us, r);
 	done = act(us, r, fate);

@@ -28,6 +28,7 @@ void units_content_failed(struct units *us, const struct inode_id *id, int err)
 {
 	struct generation *g = units_find_inode(us, id);
 	char text[MESSAGE_MAX], path[PATH_MAX];
+	struct content *ct;
 
 	if (g) {
 		generation_path(g, path, sizeof(path));
@@ -41,7 +42,9 @@ void units_content_failed(struct units *us, const struct inode_id *id, int err)
 		if (history_find_inode(&us->history, id))
 			return; /* its save ended before, and people know that */
 	}
-	units_path(us, id, NULL, path, sizeof(path));
+	ct = content_find(us->contents, id);
+	units_path(us, ct ? ct->fd : -1, "", path, sizeof(path));
+	content_put(ct);
 	MESSAGE(text, FILE_FLUSH_FAILED, path, strerror(-err));
 	failures_add(us->failures, (uid_t)-1, "flush", path, -err, text);
 }
@@ -247,18 +250,11 @@ void units_destroy(struct units *us)
 	free(us);
 }
 
-void units_set_namer(struct units *us,
-		     void (*name)(void *arg, const struct inode_id *dir, const char *name,
-				  char *buf, size_t size),
-		     void *arg)
-{
-	us->name = name;
-	us->name_arg = arg;
-}
-
-void units_set_knower(struct units *us, bool (*knows)(void *arg, const struct inode_id *id))
+void units_set_knower(struct units *us, bool (*knows)(void *arg, const struct inode_id *id),
+		      void *arg)
 {
 	us->knows = knows;
+	us->knows_arg = arg;
 }
 
 void units_progress(struct units *us, struct units_progress *p)

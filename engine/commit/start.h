@@ -50,14 +50,9 @@ void units_content_failed(struct units *us, const struct inode_id *id, int err);
 bool units_content_full(struct units *us, const struct inode_id *id, struct shortage *s);
 void units_content_rested(struct units *us);
 
-/* Sets the function that gives the path of @name in @dir below the mount, for people. */
-void units_set_namer(struct units *us,
-		     void (*name)(void *arg, const struct inode_id *dir, const char *name,
-				  char *buf, size_t size),
-		     void *arg);
-
 /* Sets the function that says whether a program may have the directory @id, without locks. */
-void units_set_knower(struct units *us, bool (*knows)(void *arg, const struct inode_id *id));
+void units_set_knower(struct units *us, bool (*knows)(void *arg, const struct inode_id *id),
+		      void *arg);
 
 struct units_progress {
 	unsigned open, closed; /* generations: still written; waiting to be published */

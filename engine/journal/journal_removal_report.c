@@ -16,7 +16,7 @@
 
 /* What is reported of a removal, copied with the lock held: its path is asked for without. */
 struct told {
-	struct inode_id dir;
+	int dir; /* a duplicate */
 	char name[NAME_MAX + 1], waits_for[MESSAGE_MAX];
 	struct process *process; /* referenced */
 	const char *state;
@@ -48,7 +48,7 @@ static void waits_for_locked(const struct units *us, const struct removal *r, ch
 
 static void tell_locked(const struct units *us, const struct removal *r, struct told *t)
 {
-	t->dir = r->dir_id;
+	t->dir = dup(r->dir);
 	memcpy(t->name, r->name, sizeof(t->name));
 	t->process = process_get(removal_last_part(r)->process);
 	t->state = r->whole ? "removed" : "removing";
@@ -63,7 +63,9 @@ static json_t *describe(struct units *us, struct told *t)
 	char path[PATH_MAX];
 	json_t *o;
 
-	units_path(us, &t->dir, t->name, path, sizeof(path));
+	units_path(us, t->dir, t->name, path, sizeof(path));
+	if (t->dir >= 0)
+		close(t->dir);
 	o = json_pack("{s:o, s:s, s:I, s:o, s:f, s:s}", "path", json_text(path), "state", t->state,
 		      "uid", (json_int_t)t->uid, "job", json_text(t->process->key), "age_s",
 		      (double)(clock_mono_ns() - t->since_ns) / NSEC_PER_SEC, "waits_for",

@@ -105,7 +105,7 @@ void replaced_dirs_sweep(struct units *us)
 	for (i = 0; i < nr; i++) { /* the lock of units->knows ranks before ours */
 		struct entry *e;
 
-		if (us->knows(us->name_arg, &old[i]))
+		if (us->knows(us->knows_arg, &old[i]))
 			continue;
 		LOCK_SCOPE(&us->lock);
 		e = find(r, &old[i]);

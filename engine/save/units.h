@@ -62,10 +62,8 @@ struct units {
 	uint64_t commit_ns;	   /* const: commit_timeout_s */
 	uint64_t open_ns;	   /* const: open_max_s */
 	atomic_bool ending;
-	void (*name)(void *arg, const struct inode_id *dir, const char *name, char *buf,
-		     size_t size);
-	bool (*knows)(void *arg, const struct inode_id *id);
-	void *name_arg; /* const once mounted, as are name and knows */
+	bool (*knows)(void *arg, const struct inode_id *id); /* const once mounted, as is */
+	void *knows_arg;
 	struct lock lock;
 	/* lock */
 	struct waitq changed; /* for threads that wait for a generation */
@@ -267,9 +265,8 @@ int units_pause(struct units *us, uint64_t ns);
 /* Waits a moment for something to publish, for which passing time may be enough. */
 void units_wait_for_work_locked(struct units *us);
 
-/* The path of @name (NULL: of the inode) in @dir, for people; by units->name. Lock not held. */
-void units_path(const struct units *us, const struct inode_id *dir, const char *name, char *buf,
-		size_t size);
+/* The path of @name in the directory @dir, for people; "" for @name: of @dir. Lock not held. */
+void units_path(struct units *us, int dir, const char *name, char *buf, size_t size);
 
 /* The path of a target, for people. Lock not held. */
 void target_path(struct units *us, const struct target *t, char *buf, size_t size);

@@ -135,7 +135,7 @@ void wrecks_sweep(struct units *us)
 		resting = take_resting_locked(us, &nr);
 	}
 	for (i = 0; i < nr; i++) {
-		bool known = us->knows && us->knows(us->name_arg, &resting[i]->id);
+		bool known = us->knows && us->knows(us->knows_arg, &resting[i]->id);
 
 		if (!known)
 			forget(resting[i], surplus > 0);

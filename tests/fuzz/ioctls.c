@@ -238,7 +238,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		set_up();
 	w.fs.tree = tree_create(&w.engine, 16);
 	REQUIRE(w.fs.tree);
-	units_set_namer(w.engine.units, tree_path_of, w.fs.tree);
 	for (unsigned i = 0; i < MAX_STEPS && in.at < in.end; i++) {
 		uint8_t what = get8(&in), who = get8(&in);
 

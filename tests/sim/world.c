@@ -136,7 +136,6 @@ static int start_mount(struct mnt *m, unsigned n, struct error *e)
 	if (!m->fs.tree)
 		return FAIL(e, ENOMEM, MOUNT_REFUSED, "/mnt", ": ", strerror(ENOMEM));
 	m->root = node_get(m->fs.tree, NODE_ROOT);
-	units_set_namer(m->en.units, tree_path_of, m->fs.tree);
 	return 0;
 }
 

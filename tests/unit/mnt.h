@@ -104,8 +104,7 @@ static inline void mnt_start(struct mnt *m)
 	m->fs.tree = tree_create(&m->en, 64);
 	assert_non_null(m->fs.tree);
 	m->root = node_get(m->fs.tree, NODE_ROOT);
-	units_set_namer(m->en.units, tree_path_of, m->fs.tree);
-	units_set_knower(m->en.units, tree_knows);
+	units_set_knower(m->en.units, tree_knows, m->fs.tree);
 }
 
 /* Publishes what is closed. 0, or as engine_drain. */
