@@ -266,6 +266,7 @@ static uint64_t drive_all_locked(struct units *us)
 
 		if (!a->done)
 			drive_locked(a);
+		accord_do_left(a);
 		if (a->failing || (!a->done && agreement_is_over(&a->a)) || accord_is_pausing(a))
 			soon = SOON_NS;
 		if (accord_clear(a)) {

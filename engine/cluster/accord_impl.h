@@ -142,6 +142,9 @@ void accord_stand_in(struct accord *a);
 /* Lock not held. Adds the pointers and removals that wait here for the commit of @cp. */
 void accord_list_left(struct checkpoint *cp, struct left *l);
 
+/* Dropped. After the commit of @a: does what waited for that on nodes that are dead. */
+void accord_do_left(struct accord *a);
+
 /*
  * Lock not held. The root of @gen is dead, and nothing is decided. True if the root has voted and
  * another participant lives, which decides.

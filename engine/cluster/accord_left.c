@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What follows the commit (journal_following.h) of a checkpoint of several nodes: each node tells
- * with its vote what waits for the commit there (left.h), and the node that commits does that, too.
- * So it is done even if the node is lost after its vote. If the node lives, it does its part as
- * well: the same pointer twice says the same, and what is removed stays so.
+ * What follows the commit (journal_following.h) of a checkpoint of several nodes. Each node does
+ * what waited there, and tells it with its vote (left.h). If that node is lost, the node that
+ * decided does it, as long as it keeps the records: twice lease_s.
  *
- * A pointer that comes to wait for the commit after the vote is lost with its node.
+ * Only one node does a thing, unless one is taken for dead that lives. So the pointers of a job,
+ * which one node writes, keep their order, and no pointer of a live node meets a removal that
+ * another node does. Lost is what came to wait after the vote; and all of a lost node if the node
+ * that decided is lost, too.
  */
 #include "engine/cluster/accord_impl.h"
 
@@ -21,6 +23,10 @@
 #include "engine/journal/held.h"
 #include "engine/journal/journal_pending.h"
 #include "engine/journal/journal_removal.h"
+#include "engine/record/left.h"
+#include "engine/redo/order.h"
+#include "engine/save/publish_checkpoint.h"
+#include "engine/save/trash_queue.h"
 
 /* --- a node that votes --- */
 
@@ -81,6 +87,7 @@ static void leave_pointer(struct checkpoint *cp, struct left *l, const struct pe
 	left = (struct left_pointer){.link = S_ISLNK(stx.stx_mode),
 				     .mode = stx.stx_mode & 0777,
 				     .written_ns = written_ns};
+	snprintf(left.node, sizeof(left.node), "%s", nodes_id(cp->units->nodes));
 	memcpy(left.name, name, sizeof(left.name));
 	memcpy(left.text, text, sizeof(left.text));
 	left_add_pointer(l, &left);
@@ -89,11 +96,11 @@ static void leave_pointer(struct checkpoint *cp, struct left *l, const struct pe
 void accord_list_left(struct checkpoint *cp, struct left *l)
 {
 	__cleanup_free struct order *order = calloc(1, sizeof(*order));
-	struct pending waiting[LEFT_POINTERS_MAX], p = {0};
+	struct pending waiting[LEFT_MAX], p = {0};
 	size_t i, nr = 0;
 	{
 		LOCK_SCOPE(&cp->units->lock);
-		while (nr < LEFT_POINTERS_MAX && pending_next_locked(cp->units, &p)) {
+		while (nr < LEFT_MAX && pending_next_locked(cp->units, &p)) {
 			if (!is_whole_locked(cp, &p))
 				continue;
 			pending_get_locked(&p);
@@ -111,11 +118,15 @@ void accord_list_left(struct checkpoint *cp, struct left *l)
 		memcpy(order->pointers[i].name, l->pointers[i].name, NAME_MAX + 1);
 	order->nr_pointers = l->nr_pointers;
 	removals_list(cp, order);
-	for (i = 0; i < order->nr_removals; i++)
-		left_add_removal(l, &order->removals[i]);
+	for (i = 0; i < order->nr_removals; i++) {
+		struct left_removal r = {.what = order->removals[i]};
+
+		snprintf(r.node, sizeof(r.node), "%s", nodes_id(cp->units->nodes));
+		left_add_removal(l, &r);
+	}
 }
 
-/* --- the node that commits --- */
+/* --- the node that decided --- */
 
 /* True if the pointer names the checkpoint. */
 static bool names_it(const struct checkpoint *cp, const struct left_pointer *q)
@@ -128,17 +139,111 @@ static bool names_it(const struct checkpoint *cp, const struct left_pointer *q)
 	       !strcmp(named, cp->target.name);
 }
 
-void accord_get_left(struct checkpoint *cp, struct left *l)
+/* Stages a file or link of this node's that says what @q does, durable except for its name. */
+static int stage(struct checkpoint *cp, const struct left_pointer *q, char staging[STAGING_MAX])
 {
-	const struct left *all;
+	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
+	struct backing as = backing_as(&b, &cp->owner);
+	const struct timespec at = {.tv_sec = (time_t)(q->written_ns / NSEC_PER_SEC),
+				    .tv_nsec = (long)(q->written_ns % NSEC_PER_SEC)};
+	const struct timespec times[2] = {at, at}; /* order_is_newer compares it with others */
+	int dir = cp->target.dir, err = staging_new(staging);
+	__cleanup_fd int fd = -1;
+	bool created;
+	ssize_t n = 0;
+
+	if (!err && q->link)
+		err = backing_symlink(&as, q->text, dir, staging);
+	if (err)
+		return err;
+	fd = q->link ? backing_pin(&b, dir, staging)
+		     : backing_create(&as, dir, staging, O_WRONLY | O_EXCL, q->mode, &created);
+	if (fd < 0)
+		return fd;
+	if (!q->link)
+		n = backing_write(&b, fd, q->text, strlen(q->text), 0, 0);
+	err = n < 0 ? (int)n : backing_utimens(&b, fd, times);
+	return err || q->link ? err : backing_sync(&b, fd, false);
+}
+
+/* 0 if @q is done, or not needed any more; or -errno. */
+static int point(const struct order_place *place, struct checkpoint *cp,
+		 const struct left_pointer *q)
+{
+	struct order_pointer p = {.staging = ""};
+	int err;
+
+	if (!names_it(cp, q) || order_is_newer(place->backing, place->dir, q->name, q->written_ns))
+		return 0;
+	memcpy(p.name, q->name, sizeof(p.name));
+	err = order_look(place->backing, place->dir, p.name, p.was);
+	if (!err)
+		err = stage(cp, q, p.staging);
+	if (!err)
+		err = order_point(place, &p);
+	if (err == 1)
+		return backing_sync_dir(place->backing, place->dir);
+	if (*p.staging)
+		backing_unlink(place->backing, place->dir, p.staging, false);
+	return err;
+}
+
+/* The same for a removal. */
+static int remove_it(const struct order_place *place, struct checkpoint *cp,
+		     const struct left_removal *r)
+{
+	char trash[STAGING_MAX];
+	int err = order_remove(place, &r->what, trash);
+
+	if (err == 1)
+		trash_empty_later(cp->units, &cp->owner, place->dir, trash);
+	return err < 0 ? err : 0;
+}
+
+/* True if @node is to do what waits there itself. */
+static bool does_itself(const struct units *us, const char *node)
+{
+	return !strcmp(node, nodes_id(us->nodes)) || nodes_alive(us->nodes, node);
+}
+
+/* Does of @l what is due, and marks it. The removals come after all pointers. */
+static void do_due(struct checkpoint *cp, struct left *l)
+{
+	struct units *us = cp->units;
+	struct backing b = backing_owner(us->contents->backing, &cp->owner);
+	const struct order_place place = {.backing = &b,
+					  .owner = &cp->owner,
+					  .rules = us->rules,
+					  .dir = cp->target.dir,
+					  .unit = cp->target.name,
+					  .id = staging_id(cp->staging)};
+	bool all = true;
 	size_t i;
 
-	memset(l, 0, sizeof(*l));
-	LOCK_SCOPE(&cp->units->lock);
-	all = cp->left;
-	for (i = 0; all && i < all->nr_pointers; i++)
-		if (names_it(cp, &all->pointers[i]))
-			left_add_pointer(l, &all->pointers[i]);
-	for (i = 0; all && i < all->nr_removals; i++)
-		left_add_removal(l, &all->removals[i]);
+	for (i = 0; i < l->nr_pointers; i++) {
+		struct left_pointer *q = &l->pointers[i];
+
+		q->done = q->done || (!does_itself(us, q->node) && !point(&place, cp, q));
+		all &= q->done || does_itself(us, q->node);
+	}
+	for (i = 0; all && i < l->nr_removals; i++) {
+		struct left_removal *r = &l->removals[i];
+
+		r->done = r->done || (!does_itself(us, r->node) && !remove_it(&place, cp, r));
+	}
+}
+
+void accord_do_left(struct accord *a)
+{
+	struct checkpoint *cp = a->cp;
+	struct units *us = cp->units;
+
+	if (!cp->left || a->a.state != AGREE_COMMIT || !agreement_is_decider(&a->a) ||
+	    cp->state != GENERATION_COMMITTED || us->ending)
+		return;
+	lock_drop(&us->lock);
+	/* What was renamed or removed since is left alone. Only this thread uses it by now. */
+	if (checkpoint_has_name(cp, cp->target.name) > 0)
+		do_due(cp, cp->left);
+	lock_take(&us->lock);
 }

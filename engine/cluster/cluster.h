@@ -19,7 +19,6 @@
 #ifndef ENGINE_CLUSTER_CLUSTER_H
 #define ENGINE_CLUSTER_CLUSTER_H
 
-#include "engine/record/left.h"
 #include "engine/save/accord.h"
 
 struct commit_header;
@@ -62,9 +61,6 @@ int accord_inherit(struct checkpoint *cp);
 
 /* The same for the header: the evidence of the end, and the number of ranks. */
 void accord_inherit_header(struct checkpoint *cp, struct commit_header *h);
-
-/* Lock not held. After accord_gather: what waits for the commit on other nodes. */
-void accord_get_left(struct checkpoint *cp, struct left *l);
 
 /*
  * True if another node may commit @cp at the same time: an heir, or the root that an heir takes for

@@ -138,74 +138,6 @@ static bool prepare_taken(struct checkpoint *cp, struct pending *p)
 	return false;
 }
 
-/* Stages a file or link of this node's that says what @q does, durable except for its name. */
-static int stage(struct checkpoint *cp, const struct left_pointer *q, char staging[STAGING_MAX])
-{
-	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
-	struct backing as = backing_as(&b, &cp->owner);
-	const struct timespec at = {.tv_sec = (time_t)(q->written_ns / NSEC_PER_SEC),
-				    .tv_nsec = (long)(q->written_ns % NSEC_PER_SEC)};
-	const struct timespec times[2] = {at, at}; /* order_is_newer compares it with others */
-	int dir = cp->target.dir, err = staging_new(staging);
-	__cleanup_fd int fd = -1;
-	bool created;
-	ssize_t n = 0;
-
-	if (!err && q->link)
-		err = backing_symlink(&as, q->text, dir, staging);
-	if (err)
-		return err;
-	fd = q->link ? backing_pin(&b, dir, staging)
-		     : backing_create(&as, dir, staging, O_WRONLY | O_EXCL, q->mode, &created);
-	if (fd < 0)
-		return fd;
-	if (!q->link)
-		n = backing_write(&b, fd, q->text, strlen(q->text), 0, 0);
-	err = n < 0 ? (int)n : backing_utimens(&b, fd, times);
-	return err || q->link ? err : backing_sync(&b, fd, false);
-}
-
-static bool lists_removal(const struct order *o, const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < o->nr_removals; i++)
-		if (!strcmp(o->removals[i].name, name))
-			return true;
-	return false;
-}
-
-static void prepare_left(struct checkpoint *cp, struct following *f)
-{
-	__cleanup_free struct left *l = calloc(1, sizeof(*l));
-	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
-	struct order *o = &f->order;
-	char staging[STAGING_MAX];
-	size_t i;
-
-	f->own_pointers = o->nr_pointers;
-	f->own_removals = o->nr_removals;
-	if (!l)
-		return;
-	accord_get_left(cp, l);
-	for (i = 0; i < l->nr_pointers && o->nr_pointers < ORDER_MAX; i++) {
-		struct target t = cp->target;
-		size_t before = o->nr_pointers;
-
-		memcpy(t.name, l->pointers[i].name, sizeof(t.name));
-		*staging = '\0';
-		if (order_has_pointer(o, t.name))
-			continue;
-		if (!stage(cp, &l->pointers[i], staging))
-			list_pointer(cp, &t, staging, l->pointers[i].written_ns);
-		if (o->nr_pointers == before && *staging)
-			backing_unlink(&b, t.dir, staging, false);
-	}
-	for (i = 0; i < l->nr_removals && o->nr_removals < ORDER_MAX; i++)
-		if (!lists_removal(o, l->removals[i].name))
-			o->removals[o->nr_removals++] = l->removals[i];
-}
-
 void following_prepare(struct checkpoint *cp)
 {
 	struct following *f = cp->following;
@@ -219,20 +151,9 @@ void following_prepare(struct checkpoint *cp)
 			f->taken[nr++] = f->taken[i];
 	f->nr = nr;
 	removals_list(cp, &f->order);
-	prepare_left(cp, f);
 }
 
 /* --- applying --- */
-
-static struct order_place place_of(struct checkpoint *cp, struct backing *b)
-{
-	return (struct order_place){.backing = b,
-				    .owner = &cp->owner,
-				    .rules = cp->units->rules,
-				    .dir = cp->target.dir,
-				    .unit = cp->target.name,
-				    .id = staging_id(cp->staging)};
-}
 
 /* Gives @p its name, and puts it. True: that has to be done again. */
 static bool point(struct pending *p)
@@ -256,8 +177,6 @@ static bool point(struct pending *p)
 
 void following_point(struct checkpoint *cp)
 {
-	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
-	const struct order_place p = place_of(cp, &b);
 	struct following *f = cp->following;
 	size_t i;
 
@@ -266,53 +185,22 @@ void following_point(struct checkpoint *cp)
 	for (i = 0; i < f->nr; i++)
 		f->waits |= point(&f->taken[i]);
 	f->nr = 0;
-	for (i = f->own_pointers; i < f->order.nr_pointers; i++) {
-		int err = order_point(&p, &f->order.pointers[i]);
-
-		if (!err) /* its own node, say, was first */
-			backing_unlink(&b, p.dir, f->order.pointers[i].staging, false);
-		f->waits |= err < 0;
-	}
-	if (f->own_pointers < f->order.nr_pointers)
-		f->waits |= backing_sync_dir(&b, p.dir) != 0;
 }
 
 bool following_remove(struct checkpoint *cp)
 {
-	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
-	const struct order_place p = place_of(cp, &b);
 	struct following *f = cp->following;
-	char trash[STAGING_MAX];
 	bool waits;
 	size_t i;
-	int err;
 
 	if (!f)
 		return true;
-	for (i = 0; !f->waits && i < f->own_removals; i++)
+	for (i = 0; !f->waits && i < f->order.nr_removals; i++)
 		removal_apply_due(cp->units, &cp->target.dir_id, f->order.removals[i].name);
-	for (; !f->waits && i < f->order.nr_removals; i++) {
-		err = order_remove(&p, &f->order.removals[i], trash);
-		if (err == 1)
-			trash_empty_later(cp->units, &cp->owner, p.dir, trash);
-		f->waits = err < 0;
-	}
 	waits = f->waits;
 	free(f);
 	cp->following = NULL;
 	return !waits;
-}
-
-/* Removes what stage() made, unless the decision may refer to it. */
-static void remove_left(struct checkpoint *cp, struct following *f)
-{
-	struct backing b = backing_owner(cp->units->contents->backing, &cp->owner);
-	size_t i;
-
-	if (f->recorded && !accord_is_decided_elsewhere(cp))
-		return;
-	for (i = f->own_pointers; i < f->order.nr_pointers; i++)
-		backing_unlink(&b, cp->target.dir, f->order.pointers[i].staging, false);
 }
 
 void following_release(struct checkpoint *cp)
@@ -333,7 +221,6 @@ void following_release(struct checkpoint *cp)
 		}
 		pending_put(p);
 	}
-	remove_left(cp, f);
 	free(f);
 	cp->following = NULL;
 }

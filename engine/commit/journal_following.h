@@ -22,8 +22,6 @@ struct following {
 	bool recorded; /* the record may exist: what it says stays as it is */
 	bool waits;    /* something was not done: the record stays */
 	struct order order;
-	/* own_*: how many of these are this node's; those of other nodes come after them */
-	size_t own_pointers, own_removals;
 };
 
 /* True if no thread changes or applies a pointer of @cp right now, so that they may be taken. */

@@ -21,8 +21,8 @@
  *   (calls/pointers.h), the removal is applied (removal_make_way).
  *
  * Each mount has a journal of its own, in memory. What a crash finds in no record is lost: the
- * pointer says what it said, and the removed checkpoint is there. A node tells
- * with its vote what waits on it, and the node that commits does that, too (accord_left.c).
+ * pointer says what it said, and the removed checkpoint is there. A node tells with its vote what
+ * waits on it, and the node that commits does that if the former is lost (accord_left.c).
  *
  * Callers of these functions hold no lock. journal_pending.h and the headers above have the rest,
  * for the rooms of saves.

@@ -13,38 +13,37 @@ void left_add_pointer(struct left *l, const struct left_pointer *p)
 
 	while (i < l->nr_pointers && strcmp(l->pointers[i].name, p->name))
 		i++;
-	if (i == LEFT_POINTERS_MAX ||
-	    (i < l->nr_pointers && l->pointers[i].written_ns > p->written_ns))
+	if (i == LEFT_MAX || (i < l->nr_pointers && l->pointers[i].written_ns > p->written_ns))
 		return;
 	l->pointers[i] = *p;
 	l->nr_pointers += i == l->nr_pointers;
 }
 
-void left_add_removal(struct left *l, const struct order_removal *r)
+void left_add_removal(struct left *l, const struct left_removal *r)
 {
 	size_t i = 0;
 
-	while (i < l->nr_removals && strcmp(l->removals[i].name, r->name))
+	while (i < l->nr_removals && strcmp(l->removals[i].what.name, r->what.name))
 		i++;
-	if (i == l->nr_removals && i < ORDER_MAX)
+	if (i == l->nr_removals && i < LEFT_MAX)
 		l->removals[l->nr_removals++] = *r;
 }
 
 json_t *left_line_of_pointer(const struct left_pointer *p)
 {
-	json_t *o = json_pack("{s:b, s:i, s:I}", "link", p->link, "mode", (int)p->mode,
-			      "written_ns", (json_int_t)p->written_ns);
+	json_t *o = json_pack("{s:b, s:i, s:I, s:s}", "link", p->link, "mode", (int)p->mode,
+			      "written_ns", (json_int_t)p->written_ns, "by", p->node);
 
 	json_set_path(o, "pointer", "pointer_hex", p->name);
 	json_set_path(o, "text", "text_hex", p->text);
 	return o;
 }
 
-json_t *left_line_of_removal(const struct order_removal *r)
+json_t *left_line_of_removal(const struct left_removal *r)
 {
-	json_t *o = json_pack("{s:s}", "generation", r->generation);
+	json_t *o = json_pack("{s:s, s:s}", "generation", r->what.generation, "by", r->node);
 
-	json_set_path(o, "removal", "removal_hex", r->name);
+	json_set_path(o, "removal", "removal_hex", r->what.name);
 	return o;
 }
 
@@ -68,6 +67,16 @@ static bool is_name(const char *name)
 	return backing_name_ok(name) && !name_is_reserved(name);
 }
 
+static bool take_node(const json_t *line, char node[COORD_NODE_MAX])
+{
+	const char *by = json_get_text(line, "by", "");
+
+	if (!coord_node_ok(by))
+		return false;
+	memcpy(node, by, COORD_NODE_MAX);
+	return true;
+}
+
 static bool take_pointer(struct left *l, const json_t *line)
 {
 	struct left_pointer p = {.link = json_is_true(json_object_get(line, "link")),
@@ -75,7 +84,8 @@ static bool take_pointer(struct left *l, const json_t *line)
 				 .written_ns = (uint64_t)json_get_int(line, "written_ns", 0)};
 
 	if (!json_get_path(line, "pointer", "pointer_hex", p.name, sizeof(p.name)) ||
-	    !json_get_path(line, "text", "text_hex", p.text, sizeof(p.text)) || !is_name(p.name))
+	    !json_get_path(line, "text", "text_hex", p.text, sizeof(p.text)) || !is_name(p.name) ||
+	    !take_node(line, p.node))
 		return false;
 	left_add_pointer(l, &p);
 	return true;
@@ -84,12 +94,12 @@ static bool take_pointer(struct left *l, const json_t *line)
 static bool take_removal(struct left *l, const json_t *line)
 {
 	const char *generation = json_get_text(line, "generation", "");
-	struct order_removal r = {.name = ""};
+	struct left_removal r = {.done = false};
 
-	if (!json_get_path(line, "removal", "removal_hex", r.name, sizeof(r.name)) ||
-	    !is_name(r.name) || !commit_is_hex(generation))
+	if (!json_get_path(line, "removal", "removal_hex", r.what.name, sizeof(r.what.name)) ||
+	    !is_name(r.what.name) || !commit_is_hex(generation) || !take_node(line, r.node))
 		return false;
-	memcpy(r.generation, generation, sizeof(r.generation));
+	memcpy(r.what.generation, generation, sizeof(r.what.generation));
 	left_add_removal(l, &r);
 	return true;
 }

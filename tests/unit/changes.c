@@ -147,7 +147,7 @@ static ssize_t path_and_end(void *arg, int fd, char *buf, size_t size)
 static void what_has_ended_is_not_superseded(void **state)
 {
 	struct caller user = m.user, other = {.uid = user.uid + 1, .gid = user.gid};
-	struct backing_ops ops;
+	static struct backing_ops ops;
 	struct checkpoint *cp;
 	struct process *p;
 

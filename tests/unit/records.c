@@ -413,14 +413,16 @@ static bool left_takes(struct left *l, const char *text)
 
 static void what_is_left_is_as_it_was(void **state)
 {
-	static const char pointer[] = "{\"link\":false,\"mode\":420,\"written_ns\":17,"
-				      "\"pointer\":\"latest\",\"text\":\"step-9\\n\"}",
+	static const char pointer[] =
+		"{\"link\":false,\"mode\":420,\"written_ns\":17,"
+		"\"by\":\"" ID "\",\"pointer\":\"latest\",\"text\":\"step-9\\n\"}",
 			  link[] = "{\"link\":true,\"mode\":511,\"written_ns\":18,"
-				   "\"pointer_hex\":\"ff\",\"text\":\"step-9\"}",
-			  removal[] = "{\"generation\":\"" ID "\",\"removal\":\"step-1\"}";
-	static const struct left_pointer p = {"latest", "step-9\n", false, 0644, 17},
-					 q = {"\xff", "step-9", true, 0777, 18};
-	static const struct order_removal r = {"step-1", ID};
+				   "\"by\":\"" ID "\",\"pointer_hex\":\"ff\",\"text\":\"step-9\"}",
+			  removal[] = "{\"generation\":\"" ID "\",\"by\":\"" ID
+				      "\",\"removal\":\"step-1\"}";
+	static const struct left_pointer p = {ID, "latest", "step-9\n", false, 0644, 17, false},
+					 q = {ID, "\xff", "step-9", true, 0777, 18, false};
+	static const struct left_removal r = {ID, {"step-1", ID}, false};
 	struct left l = {0};
 	json_t *lines[] = {left_line_of_pointer(&p), left_line_of_pointer(&q),
 			   left_line_of_removal(&r)};
@@ -449,37 +451,46 @@ static void of_what_is_left_each_name_counts_once(void **state)
 	unsigned i;
 
 	(void)state;
-	assert_true(left_takes(&l, "{\"pointer\":\"a\",\"text\":\"old\",\"written_ns\":5}"));
-	assert_true(left_takes(&l, "{\"pointer\":\"a\",\"text\":\"new\",\"written_ns\":6}"));
-	assert_true(left_takes(&l, "{\"pointer\":\"a\",\"text\":\"old\",\"written_ns\":4}"));
+	assert_true(left_takes(
+		&l, "{\"pointer\":\"a\",\"text\":\"old\",\"written_ns\":5,\"by\":\"" ID "\"}"));
+	assert_true(left_takes(
+		&l, "{\"pointer\":\"a\",\"text\":\"new\",\"written_ns\":6,\"by\":\"" ID "\"}"));
+	assert_true(left_takes(
+		&l, "{\"pointer\":\"a\",\"text\":\"old\",\"written_ns\":4,\"by\":\"" ID "\"}"));
 	assert_int_equal(l.nr_pointers, 1);
 	assert_string_equal(l.pointers[0].text, "new");
-	for (i = 0; i < 2 * ORDER_MAX; i++) {
-		snprintf(text, sizeof(text), "{\"pointer\":\"p%u\",\"text\":\"x\"}", i);
+	for (i = 0; i < 2 * LEFT_MAX; i++) {
+		snprintf(text, sizeof(text),
+			 "{\"pointer\":\"p%u\",\"text\":\"x\",\"by\":\"" ID "\"}", i);
 		assert_true(left_takes(&l, text));
-		snprintf(text, sizeof(text), "{\"removal\":\"r%u\",\"generation\":\"" ID "\"}",
+		snprintf(text, sizeof(text),
+			 "{\"removal\":\"r%u\",\"generation\":\"" ID "\",\"by\":\"" ID "\"}",
 			 i / 2);
 		assert_true(left_takes(&l, text));
 		assert_true(left_takes(&l, text));
 	}
-	assert_int_equal(l.nr_pointers, LEFT_POINTERS_MAX);
-	assert_int_equal(l.nr_removals, ORDER_MAX);
-	assert_string_equal(l.removals[ORDER_MAX - 1].name, "r31");
+	assert_int_equal(l.nr_pointers, LEFT_MAX);
+	assert_int_equal(l.nr_removals, LEFT_MAX);
+	assert_string_equal(l.removals[LEFT_MAX - 1].what.name, "r31");
 }
 
 static void what_cannot_be_left_is_not_taken(void **state)
 {
-	static const char *const texts[] = {"{\"pointer\":\"a\"}",
-					    "{\"pointer\":\"a/b\",\"text\":\"x\"}",
-					    "{\"pointer\":\"..\",\"text\":\"x\"}",
-					    "{\"pointer\":\".ckptfs-x\",\"text\":\"x\"}",
-					    "{\"pointer\":7,\"text\":\"x\"}",
-					    "{\"removal\":\"a\"}",
-					    "{\"removal\":\"..\",\"generation\":\"" ID "\"}",
-					    "{\"removal\":\"a\",\"generation\":\"x\"}",
-					    "{\"removal_hex\":\"2f\",\"generation\":\"" ID "\"}",
-					    "{\"ino\":7}",
-					    "[]"};
+	static const char *const texts[] = {
+		"{\"pointer\":\"a\",\"by\":\"" ID "\"}",
+		"{\"pointer\":\"a/b\",\"text\":\"x\",\"by\":\"" ID "\"}",
+		"{\"pointer\":\"..\",\"text\":\"x\",\"by\":\"" ID "\"}",
+		"{\"pointer\":\".ckptfs-x\",\"text\":\"x\",\"by\":\"" ID "\"}",
+		"{\"pointer\":7,\"text\":\"x\",\"by\":\"" ID "\"}",
+		"{\"removal\":\"a\",\"by\":\"" ID "\"}",
+		"{\"removal\":\"..\",\"generation\":\"" ID "\",\"by\":\"" ID "\"}",
+		"{\"removal\":\"a\",\"generation\":\"x\",\"by\":\"" ID "\"}",
+		"{\"removal_hex\":\"2f\",\"generation\":\"" ID "\",\"by\":\"" ID "\"}",
+		"{\"pointer\":\"a\",\"text\":\"x\"}",
+		"{\"pointer\":\"a\",\"text\":\"x\",\"by\":\"x\"}",
+		"{\"removal\":\"a\",\"generation\":\"" ID "\"}",
+		"{\"ino\":7}",
+		"[]"};
 	struct left l = {0};
 	size_t i;
 
