@@ -7,7 +7,7 @@
  * Only one node does a thing, unless one is taken for dead that lives. So the pointers of a job,
  * which one node writes, keep their order, and no pointer of a live node meets a removal that
  * another node does. Lost is what came to wait after the vote; and all of a lost node if the node
- * that decided is lost, too.
+ * that decided is lost or unmounts, too.
  */
 #include "engine/cluster/accord_impl.h"
 
@@ -113,11 +113,8 @@ void accord_list_left(struct checkpoint *cp, struct left *l)
 	}
 	if (!order)
 		return;
-	/* Once these are applied, what they name now does not count. */
-	for (i = 0; i < l->nr_pointers; i++)
-		memcpy(order->pointers[i].name, l->pointers[i].name, NAME_MAX + 1);
-	order->nr_pointers = l->nr_pointers;
-	removals_list(cp, order);
+	/* Pointers may leave what they name now; that is asked again at the removal. */
+	removals_list(cp, order, true);
 	for (i = 0; i < order->nr_removals; i++) {
 		struct left_removal r = {.what = order->removals[i]};
 
@@ -156,13 +153,13 @@ static int stage(struct checkpoint *cp, const struct left_pointer *q, char stagi
 		err = backing_symlink(&as, q->text, dir, staging);
 	if (err)
 		return err;
-	fd = q->link ? backing_pin(&b, dir, staging)
+	fd = q->link ? backing_pin(&as, dir, staging)
 		     : backing_create(&as, dir, staging, O_WRONLY | O_EXCL, q->mode, &created);
 	if (fd < 0)
 		return fd;
 	if (!q->link)
 		n = backing_write(&b, fd, q->text, strlen(q->text), 0, 0);
-	err = n < 0 ? (int)n : backing_utimens(&b, fd, times);
+	err = n < 0 ? (int)n : backing_utimens(&as, fd, times); /* whatever it is by now */
 	return err || q->link ? err : backing_sync(&b, fd, false);
 }
 
@@ -188,16 +185,15 @@ static int point(const struct order_place *place, struct checkpoint *cp,
 	return err;
 }
 
-/* The same for a removal. */
-static int remove_it(const struct order_place *place, struct checkpoint *cp,
-		     const struct left_removal *r)
+/* Removes it unless something else has its name by now. Tried again while a pointer names it. */
+static void remove_it(const struct order_place *place, struct checkpoint *cp,
+		      struct left_removal *r)
 {
 	char trash[STAGING_MAX];
-	int err = order_remove(place, &r->what, trash);
 
-	if (err == 1)
+	r->done = order_remove(place, &r->what, trash) == 1;
+	if (r->done)
 		trash_empty_later(cp->units, &cp->owner, place->dir, trash);
-	return err < 0 ? err : 0;
 }
 
 /* True if @node is to do what waits there itself. */
@@ -206,7 +202,20 @@ static bool does_itself(const struct units *us, const char *node)
 	return !strcmp(node, nodes_id(us->nodes)) || nodes_alive(us->nodes, node);
 }
 
-/* Does of @l what is due, and marks it. The removals come after all pointers. */
+static bool is_any_due(const struct units *us, const struct left *l)
+{
+	size_t i;
+
+	for (i = 0; i < l->nr_pointers; i++)
+		if (!l->pointers[i].done && !does_itself(us, l->pointers[i].node))
+			return true;
+	for (i = 0; i < l->nr_removals; i++)
+		if (!l->removals[i].done && !does_itself(us, l->removals[i].node))
+			return true;
+	return false;
+}
+
+/* Does of @l what is due: first the pointers. */
 static void do_due(struct checkpoint *cp, struct left *l)
 {
 	struct units *us = cp->units;
@@ -217,19 +226,19 @@ static void do_due(struct checkpoint *cp, struct left *l)
 					  .dir = cp->target.dir,
 					  .unit = cp->target.name,
 					  .id = staging_id(cp->staging)};
-	bool all = true;
 	size_t i;
 
 	for (i = 0; i < l->nr_pointers; i++) {
 		struct left_pointer *q = &l->pointers[i];
 
-		q->done = q->done || (!does_itself(us, q->node) && !point(&place, cp, q));
-		all &= q->done || does_itself(us, q->node);
+		if (!q->done && !does_itself(us, q->node))
+			q->done = !point(&place, cp, q);
 	}
-	for (i = 0; all && i < l->nr_removals; i++) {
+	for (i = 0; i < l->nr_removals; i++) {
 		struct left_removal *r = &l->removals[i];
 
-		r->done = r->done || (!does_itself(us, r->node) && !remove_it(&place, cp, r));
+		if (!r->done && !does_itself(us, r->node))
+			remove_it(&place, cp, r);
 	}
 }
 
@@ -242,8 +251,8 @@ void accord_do_left(struct accord *a)
 	    cp->state != GENERATION_COMMITTED || us->ending)
 		return;
 	lock_drop(&us->lock);
-	/* What was renamed or removed since is left alone. Only this thread uses it by now. */
-	if (checkpoint_has_name(cp, cp->target.name) > 0)
+	/* Only this thread uses it by now. What was renamed or removed since is left alone. */
+	if (is_any_due(us, cp->left) && checkpoint_has_name(cp, cp->target.name) > 0)
 		do_due(cp, cp->left);
 	lock_take(&us->lock);
 }

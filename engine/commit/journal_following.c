@@ -150,7 +150,7 @@ void following_prepare(struct checkpoint *cp)
 		if (prepare_taken(cp, &f->taken[i]))
 			f->taken[nr++] = f->taken[i];
 	f->nr = nr;
-	removals_list(cp, &f->order);
+	removals_list(cp, &f->order, false);
 }
 
 /* --- applying --- */

@@ -31,8 +31,11 @@ json_t *removal_describe(struct units *us, const struct inode_id *dir, const cha
 /* Notes that @p saves checkpoints in that directory. */
 void removal_note_saver_locked(struct units *us, struct process *p, const struct inode_id *dir);
 
-/* Lists for its record the removals that the commit of @cp makes due, and a crash can redo. */
-void removals_list(struct checkpoint *cp, struct order *order);
+/*
+ * Lists the removals that the commit of @cp makes due, and another process can do. @named: those of
+ * what a pointer names now, too, beside the pointers in @order.
+ */
+void removals_list(struct checkpoint *cp, struct order *order, bool named);
 
 /* True if a thread is busy with the removal of that name. */
 bool removal_is_applied_locked(struct units *us, const struct inode_id *dir, const char *name);

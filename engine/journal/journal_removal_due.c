@@ -35,7 +35,7 @@ static bool is_for_file_locked(struct units *us, const struct removal *r,
 
 /* The record identifies it by its generation. */
 static void list_one(struct checkpoint *cp, const char name[NAME_MAX + 1],
-		     const struct inode_id *id, struct order *order)
+		     const struct inode_id *id, struct order *order, bool named)
 {
 	struct backing b = backing_for(cp->units->contents->backing, &cp->owner);
 	struct order_removal *r = &order->removals[order->nr_removals];
@@ -46,14 +46,15 @@ static void list_one(struct checkpoint *cp, const char name[NAME_MAX + 1],
 	if (pin < 0 || backing_stat(&b, pin, &stx) || stx.stx_uid != cp->owner.uid)
 		return;
 	there = inode_id_of(&stx);
-	if (!same_inode(&there, id) || unit_generation(&b, pin, r->generation) ||
-	    order_is_named(&b, cp->units->rules, cp->target.dir, name, order))
+	if (!same_inode(&there, id) || unit_generation(&b, pin, r->generation))
+		return;
+	if (!named && order_is_named(&b, cp->units->rules, cp->target.dir, name, order))
 		return;
 	memcpy(r->name, name, sizeof(r->name));
 	order->nr_removals++;
 }
 
-void removals_list(struct checkpoint *cp, struct order *order)
+void removals_list(struct checkpoint *cp, struct order *order, bool named)
 {
 	struct {
 		char name[NAME_MAX + 1];
@@ -80,7 +81,7 @@ void removals_list(struct checkpoint *cp, struct order *order)
 		}
 	}
 	for (i = 0; i < nr; i++)
-		list_one(cp, found[i].name, &found[i].id, order);
+		list_one(cp, found[i].name, &found[i].id, order, named);
 }
 
 void removals_committed_locked(struct units *us, const struct checkpoint *cp)

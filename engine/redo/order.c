@@ -110,7 +110,7 @@ static bool names(struct backing *b, const struct rules *rules, int dir, const c
 	       !strcmp(named, name);
 }
 
-bool order_has_pointer(const struct order *o, const char *name)
+static bool has_pointer(const struct order *o, const char *name)
 {
 	size_t i;
 
@@ -130,7 +130,7 @@ bool order_is_named(struct backing *b, const struct rules *rules, int dir, const
 	while (!named && dirwalk_next_visible(&w))
 		named = (w.type == DT_LNK || w.type == DT_UNKNOWN ||
 			 rules_is_pointer(rules, w.name)) &&
-			!order_has_pointer(but, w.name) && names(b, rules, dir, w.name, name);
+			!has_pointer(but, w.name) && names(b, rules, dir, w.name, name);
 	return named;
 }
 
@@ -188,6 +188,7 @@ int order_point(const struct order_place *p, const struct order_pointer *pointer
 struct sought {
 	struct backing *backing;
 	const char *generation;
+	uid_t owner;
 };
 
 static bool is_sought(void *sought, int pin, const struct statx *stx)
@@ -195,7 +196,7 @@ static bool is_sought(void *sought, int pin, const struct statx *stx)
 	const struct sought *s = sought;
 	char generation[COMMIT_HEX];
 
-	if (!S_ISDIR(stx->stx_mode))
+	if (!S_ISDIR(stx->stx_mode) || stx->stx_uid != s->owner)
 		return false;
 	unit_generation(s->backing, pin, generation);
 	return !strcmp(generation, s->generation);
@@ -204,7 +205,7 @@ static bool is_sought(void *sought, int pin, const struct statx *stx)
 int order_remove(const struct order_place *p, const struct order_removal *removal,
 		 char trash[STAGING_MAX])
 {
-	struct sought sought = {p->backing, removal->generation};
+	struct sought sought = {p->backing, removal->generation, p->owner->uid};
 	__cleanup_fd int pin = backing_pin(p->backing, p->dir, removal->name);
 	struct statx stx;
 	int err = pin < 0 ? pin : backing_stat(p->backing, pin, &stx);

@@ -21,7 +21,7 @@
 /* Where that happens: for the committed checkpoint @unit in @dir, whose generation is @id. */
 struct order_place {
 	struct backing *backing;
-	const struct caller *owner; /* of the record: only this user's pointers are believed */
+	const struct caller *owner; /* of the record: it can name only this user's files */
 	const struct rules *rules;
 	int dir;
 	const char *unit, *id;
@@ -38,9 +38,6 @@ bool order_is_newer(struct backing *b, int dir, const char *name, uint64_t ns);
 /* True if a pointer in @dir that is not one of @but (NULL: none) names @name. */
 bool order_is_named(struct backing *b, const struct rules *rules, int dir, const char *name,
 		    const struct order *but);
-
-/* True if one of its pointers has that name. */
-bool order_has_pointer(const struct order *o, const char *name);
 
 /* Applies a pointer. 1: done, or would be. 0: not needed any more. Or -errno. Does not sync. */
 int order_point(const struct order_place *p, const struct order_pointer *pointer);
