@@ -115,9 +115,23 @@ class Watch:
 
     # --- on the backing ---
 
+    def steady(self, directory, look):
+        """What @look returns. What a lost node was to remove is removed by another one, when the
+        former is known to be dead. After a look that failed for that, there is another."""
+        while True:
+            before = self.fw.found(directory)
+            try:
+                return look()
+            except (AssertionError, OSError):
+                if self.fw.found(directory) == before:
+                    raise
+
     def bare(self, least=0):
         """Nothing torn: what has a name was committed whole, and loads."""
         directory = self.mount.back + "/run"
+        return self.steady(directory, lambda: self.whole(directory, least))
+
+    def whole(self, directory, least):
         for path in self.fw.found(directory).values():
             code, told = ckptfs("verify", path)
             assert code == 0, told
@@ -285,6 +299,9 @@ class Watch:
     def shows(self, mount, now):
         """What is on the backing, of which @now is the newest."""
         wait(lambda: newest(self.fw.found(mount.mnt + "/run")) == now)
+        self.steady(mount.mnt + "/run", lambda: self.shows_all(mount, now))
+
+    def shows_all(self, mount, now):
         for path in () if self.fw.files else self.fw.found(mount.mnt + "/run").values():
             landed = mount.back + path[len(mount.mnt) :]
             wait(lambda path=path, landed=landed: _tree(path) == _plain(_tree(landed)))
