@@ -150,14 +150,13 @@ void accord_show_size(struct generation *g)
 		content_show_size(g->content); /* if it fails, so does the flush */
 }
 
-int accord_gather(struct checkpoint *cp, struct error *e)
+int accord_gather(struct checkpoint *cp)
 {
 	struct accord *a = cp->accord;
 	struct vote_list lists[AGREE_FANOUT + 1];
 	unsigned nr;
 	int err;
 
-	(void)e;
 	if (!a || a->gathered)
 		return 0;
 	{

@@ -22,7 +22,6 @@
 #include "engine/save/accord.h"
 
 struct commit_header;
-struct error;
 
 /*
  * Before @cp, which @p has just made, is shown. 0: @cp has its name on all nodes, and this node is
@@ -48,7 +47,7 @@ bool accord_knows_end(struct checkpoint *cp);
 int accord_check_open(struct checkpoint *cp);
 
 /* Merges the lists of other nodes into what is known of the files of @cp. Repeated: no effect. */
-int accord_gather(struct checkpoint *cp, struct error *e);
+int accord_gather(struct checkpoint *cp);
 
 /* After accord_loses_writer: @reason, in case @cp fails for that death. */
 void accord_set_death_reason(struct checkpoint *cp, const char *reason);

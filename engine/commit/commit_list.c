@@ -325,7 +325,7 @@ static int list_directory(struct listing *l, int pin, const char *rel)
 int commit_listing_fill(struct listing *l)
 {
 	struct checkpoint *cp = l->cp;
-	int err = accord_gather(cp, l->e);
+	int err = accord_gather(cp);
 
 	if (!err)
 		err = checkpoint_take_filed(cp, &l->filed, &l->nr_filed);
