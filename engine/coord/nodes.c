@@ -58,9 +58,7 @@ static void *watch_main(void *arg)
 			wait_out(&ns->wake_watcher, CLOCK_NEVER);
 			continue;
 		}
-		lock_drop(&ns->lock);
-		nodes_look(ns);
-		lock_take(&ns->lock);
+		nodes_look_locked(ns);
 		if (!ns->stop)
 			sleep_locked(&ns->wake_watcher, nodes_look_every(ns));
 	}

@@ -98,8 +98,11 @@ struct seen *nodes_seen(struct nodes *ns, const char *id);
 uint64_t nodes_patience(const struct nodes *ns, const struct seen *s);
 /* Reads the lease of @s, and judges. */
 void nodes_look_at(struct nodes *ns, struct seen *s);
-/* Looks once at all nodes that are wanted. Watcher only. */
-void nodes_look(struct nodes *ns);
+/*
+ * Looks once at all nodes that are wanted. Watcher only. The lock is dropped during I/O, but not
+ * after the last look: a node that is asked about then wakes the watcher from its sleep.
+ */
+void nodes_look_locked(struct nodes *ns);
 /* True if no node is to be looked at: the watcher sleeps until it is woken. lock: lock. */
 bool nodes_idle_locked(struct nodes *ns);
 void nodes_forget_all(struct nodes *ns);

@@ -189,17 +189,15 @@ static void list_others(struct nodes *ns)
 		ns->listed_ns = clock_mono_ns();
 }
 
-void nodes_look(struct nodes *ns)
+void nodes_look_locked(struct nodes *ns)
 {
 	struct list *at, *next;
-	bool all;
 
-	lock_take(&ns->lock);
-	all = clock_mono_ns() < ns->interest_ns;
-	lock_drop(&ns->lock);
-	if (all)
+	if (clock_mono_ns() < ns->interest_ns) {
+		lock_drop(&ns->lock);
 		list_others(ns);
-	lock_take(&ns->lock);
+		lock_take(&ns->lock);
+	}
 	list_for_each_safe (at, next, &ns->seen) {
 		struct seen *s = container_of(at, struct seen, link);
 
@@ -216,7 +214,6 @@ void nodes_look(struct nodes *ns)
 			free(s);
 		}
 	}
-	lock_drop(&ns->lock);
 }
 
 const char *nodes_label(struct nodes *ns, const char *id, char buf[NODES_LABEL_MAX])

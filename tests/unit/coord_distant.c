@@ -353,6 +353,12 @@ static void may_be_dead(const struct member *m, unsigned observer, unsigned i)
 			 ago);
 }
 
+static void watch(struct nodes *ns)
+{
+	LOCK_SCOPE(&ns->lock);
+	nodes_look_locked(ns);
+}
+
 static void look(struct member *all, unsigned observer)
 {
 	struct nodes *ns = all[observer].nodes;
@@ -361,7 +367,7 @@ static void look(struct member *all, unsigned observer)
 
 	for (i = 0; i < NODES; i++)
 		before[i] = nodes_alive(ns, nodes_id(all[i].nodes));
-	nodes_look(ns);
+	watch(ns);
 	for (i = 0; i < NODES; i++)
 		if (before[i] && !nodes_alive(ns, nodes_id(all[i].nodes)))
 			may_be_dead(&all[i], observer, i);
@@ -486,9 +492,9 @@ static void run_nodes(unsigned seed, bool links, bool asks)
 	}
 	all_is_known_at_last(all);
 	nodes_destroy(all[1].nodes); /* ends its lease: dead at once */
-	nodes_look(all[2].nodes);
+	watch(all[2].nodes);
 	server.now_ns += server.stale_ns; /* or when names are asked for again */
-	nodes_look(all[2].nodes);
+	watch(all[2].nodes);
 	assert_false(nodes_alive(all[2].nodes, nodes_id(all[0].nodes)));
 	for (i = 0; i < NODES; i++) {
 		if (i != 1)

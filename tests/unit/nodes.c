@@ -226,6 +226,12 @@ static void who_was_here_before_is_dead(void **state)
 	assert_true(meet(text, true, "5:7") < 0 || waited); /* its lock is elsewhere */
 }
 
+static void look(struct nodes *ns)
+{
+	LOCK_SCOPE(&ns->lock);
+	nodes_look_locked(ns);
+}
+
 static void watch(struct nodes *ns, unsigned seconds)
 {
 	unsigned i;
@@ -233,7 +239,7 @@ static void watch(struct nodes *ns, unsigned seconds)
 	for (i = 0; i < seconds; i++) {
 		now += NSEC_PER_SEC;
 		assert_int_equal(nodes_renew(ns), 0);
-		nodes_look(ns);
+		look(ns);
 	}
 }
 
@@ -368,7 +374,7 @@ static void an_outage_makes_nobody_dead(void **state)
 	for (i = 0; i < 600; i++) {
 		now += NSEC_PER_SEC;
 		assert_int_equal(nodes_renew(ns), -EIO);
-		nodes_look(ns);
+		look(ns);
 		assert_true(nodes_alive(ns, OTHER));
 	}
 	faults_clear(f);
@@ -381,11 +387,11 @@ static void an_outage_makes_nobody_dead(void **state)
 	       NSEC_PER_SEC; /* we were frozen: of that a third of the lease counts, at most */
 	assert_int_equal(nodes_renew(ns), 0);
 	lease_of_other(LEASED(SAME), 3);
-	nodes_look(ns);
+	look(ns);
 	assert_true(nodes_alive(ns, OTHER));
 	now += 1000 * NSEC_PER_SEC;
 	assert_int_equal(nodes_renew(ns), 0);
-	nodes_look(ns);
+	look(ns);
 	assert_true(nodes_alive(ns, OTHER));
 	faults_detach(f);
 	nodes_destroy(ns);
@@ -402,11 +408,11 @@ static void the_idle_look_at_nobody(void **state)
 	lease_of_other(LEASED(SAME), 1);
 	assert_int_equal(mount_as(&ns, "n", false, ""), 0);
 	lease_of_other(LEASED(SAME), 2);
-	nodes_look(ns); /* it lives: that was to be known */
-	nodes_look(ns);
+	look(ns); /* it lives: that was to be known */
+	look(ns);
 	calls = faults_count(f, CALL_ANY);
 	now += 10 * LEASE;
-	nodes_look(ns);
+	look(ns);
 	assert_int_equal(faults_count(f, CALL_ANY), calls);
 	lock_take(&ns->lock);
 	assert_true(nodes_idle_locked(ns));
