@@ -173,7 +173,7 @@ bool accord_vote(struct accord *a)
 		return false;
 	nr = accord_lists(a, lists);
 	lock_drop(&us->lock);
-	err = vote_list_write(cp, a->a.slot, lists, nr, &own);
+	err = accord_write_list(cp, a->a.slot, lists, nr, &own);
 	lock_take(&us->lock);
 	if (!err) {
 		json_decref(a->list);

@@ -68,7 +68,7 @@ bool accord_vote_early(struct accord *a)
 		return false;
 	lock_drop(&us->lock);
 	for_heir = tell_heir(cp);
-	err = for_heir ? vote_list_write(cp, 0, NULL, 0, &own) : -ENOMEM;
+	err = for_heir ? accord_write_list(cp, 0, NULL, 0, &own) : -ENOMEM;
 	lock_take(&us->lock);
 	if (err) {
 		free(for_heir);

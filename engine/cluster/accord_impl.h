@@ -139,8 +139,9 @@ bool accord_vote_early(struct accord *a);
 /* This node becomes the heir of the root, if it may. */
 void accord_stand_in(struct accord *a);
 
-/* Lock not held. Adds the pointers and removals that wait here for the commit of @cp. */
-void accord_list_left(struct checkpoint *cp, struct left *l);
+/* Lock not held. vote_list_write, with what waits here for the commit of @cp. */
+int accord_write_list(struct checkpoint *cp, uint32_t slot, const struct vote_list *lists,
+		      unsigned nr, json_t **own);
 
 /* Dropped. After the commit of @a: does what waited for that on nodes that are dead. */
 void accord_do_left(struct accord *a);

@@ -93,7 +93,8 @@ static void leave_pointer(struct checkpoint *cp, struct left *l, const struct pe
 	left_add_pointer(l, &left);
 }
 
-void accord_list_left(struct checkpoint *cp, struct left *l)
+/* Adds the pointers and removals that wait here for the commit of @cp. */
+static void list_left(struct checkpoint *cp, struct left *l)
 {
 	__cleanup_free struct order *order = calloc(1, sizeof(*order));
 	struct pending waiting[LEFT_MAX], p = {0};
@@ -121,6 +122,17 @@ void accord_list_left(struct checkpoint *cp, struct left *l)
 		snprintf(r.node, sizeof(r.node), "%s", nodes_id(cp->units->nodes));
 		left_add_removal(l, &r);
 	}
+}
+
+int accord_write_list(struct checkpoint *cp, uint32_t slot, const struct vote_list *lists,
+		      unsigned nr, json_t **own)
+{
+	__cleanup_free struct left *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return -ENOMEM;
+	list_left(cp, l);
+	return vote_list_write(cp, slot, l, lists, nr, own);
 }
 
 /* --- the node that decided --- */

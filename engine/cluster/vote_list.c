@@ -287,15 +287,11 @@ static int write_overwrites(struct checkpoint *cp, struct list_writer *to)
 	return err;
 }
 
-/* What follows the commit. */
-static int write_left(struct checkpoint *cp, struct list_writer *to)
+static int write_left(const struct left *l, struct list_writer *to)
 {
-	__cleanup_free struct left *l = calloc(1, sizeof(*l));
 	size_t i;
-	int err = l ? 0 : -ENOMEM;
+	int err = 0;
 
-	if (l)
-		accord_list_left(cp, l);
 	for (i = 0; !err && i < l->nr_pointers; i++)
 		err = write_line(to, left_line_of_pointer(&l->pointers[i]));
 	for (i = 0; !err && i < l->nr_removals; i++)
@@ -303,8 +299,8 @@ static int write_left(struct checkpoint *cp, struct list_writer *to)
 	return err;
 }
 
-int vote_list_write(struct checkpoint *cp, uint32_t slot, const struct vote_list *lists,
-		    unsigned nr, json_t **own)
+int vote_list_write(struct checkpoint *cp, uint32_t slot, const struct left *left,
+		    const struct vote_list *lists, unsigned nr, json_t **own)
 {
 	struct list_writer to = {.cp = cp, .slot = slot, .lines = json_array()};
 	int err = to.lines ? write_lines(cp, &to) : -ENOMEM;
@@ -312,8 +308,8 @@ int vote_list_write(struct checkpoint *cp, uint32_t slot, const struct vote_list
 
 	if (!err)
 		err = write_overwrites(cp, &to);
-	if (!err)
-		err = write_left(cp, &to);
+	if (!err && left)
+		err = write_left(left, &to);
 	for (i = 0; !err && i < nr; i++)
 		err = each_line(cp, &lists[i], copy_line, &to);
 	err = finish_list(&to, err, own);

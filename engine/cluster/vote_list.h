@@ -12,6 +12,7 @@
 
 #include <jansson.h>
 
+#include "engine/record/left.h"
 #include "engine/save/checkpoint.h"
 
 /* The list of the node in @slot. */
@@ -23,12 +24,12 @@ struct vote_list {
 #define VOTE_SHORT 16384 /* most bytes of the lines of a list that goes with the vote */
 
 /*
- * Writes the list of the node in @slot, with those of its @nr children. 0: *@own goes with the
- * vote, for the caller to release; NULL: the list is a file. -errno; -EBADMSG: a child's list is no
- * list.
+ * Writes the list of the node in @slot: its files, what it leaves to wait (@left; NULL: nothing),
+ * and the lists of its @nr children. 0: *@own goes with the vote, for the caller to release; NULL:
+ * the list is a file. -errno; -EBADMSG: a child's list is no list.
  */
-int vote_list_write(struct checkpoint *cp, uint32_t slot, const struct vote_list *lists,
-		    unsigned nr, json_t **own);
+int vote_list_write(struct checkpoint *cp, uint32_t slot, const struct left *left,
+		    const struct vote_list *lists, unsigned nr, json_t **own);
 
 /* For the node that commits: adds the lists to what is known of the files. Errors as above. */
 int vote_list_gather(struct checkpoint *cp, const struct vote_list *lists, unsigned nr);

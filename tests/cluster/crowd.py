@@ -50,7 +50,7 @@ def generation():
 
 def tell(crowd, word):
     said = crowd.stdout.readline().strip()
-    assert said == word, (said, word)
+    assert said == word, (said, word, crowd.wait() if not said else None)
 
 
 def save(daemons, kind, nodes, files, before_end=lambda: None):

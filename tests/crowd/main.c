@@ -272,7 +272,7 @@ static void list_files(struct member *m)
 	for (i = 0; i < w.files; i++)
 		checkpoint_add_filed(cp, &m->filed[i]);
 	w.units.node = label_of(m);
-	err = vote_list_write(cp, m->a.slot, lists, m->a.nr_children, &m->list);
+	err = vote_list_write(cp, m->a.slot, NULL, lists, m->a.nr_children, &m->list);
 	if (err)
 		errx(1, "vote: %s", strerror(-err));
 	for (i = 0; i < m->a.nr_children; i++)
