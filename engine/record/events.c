@@ -187,17 +187,16 @@ static void hear(json_t *events, json_int_t kind, const char *path, json_int_t r
 
 static void hear_rank(json_t *events, json_int_t kind, const char *pattern, json_int_t rank)
 {
-	__cleanup_free char *path = NULL;
-	size_t size;
-	FILE *f = open_memstream(&path, &size);
+	char path[COMMIT_PATH_MAX + RANK_DIGITS];
+	size_t len = 0;
 
-	for (; f && *pattern; pattern++)
+	for (; *pattern && len < COMMIT_PATH_MAX; pattern++)
 		if (*pattern == EVENTS_RANK)
-			fprintf(f, "%d", (int)rank);
+			len += (size_t)sprintf(path + len, "%d", (int)rank);
 		else
-			putc(*pattern, f);
-	if (f && !fclose(f))
-		hear(events, kind, path, rank);
+			path[len++] = *pattern;
+	path[len] = '\0';
+	hear(events, kind, path, rank);
 }
 
 json_t *events_heard(const json_t *told)

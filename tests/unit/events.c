@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "engine/base/cleanup.h"
+#include "engine/format/commit.h"
 #include "engine/record/events.h"
 #include "engine/rule/rule.h"
 
@@ -196,6 +197,24 @@ static void what_is_no_event_is_left_out(void **state)
 	json_decref(heard);
 }
 
+static void what_gets_too_long_is_left_out(void **state)
+{
+	char pattern[COMMIT_PATH_MAX] = "";
+	json_t *told, *heard;
+	struct told_event e;
+
+	(void)state;
+	memset(pattern, EVENTS_RANK, sizeof(pattern) - 1);
+	told = json_pack("[[i, s, [i, i, i, i]]]", EVIDENCE_CLOSE, pattern, 9, 10, INT_MAX - 1,
+			 INT_MAX - 1);
+	heard = events_heard(told);
+	assert_int_equal(json_array_size(heard), 1);
+	assert_true(events_get(heard, 0, &e) && e.rank == 9 && e.path[0] == '9');
+	assert_int_equal(strlen(e.path), COMMIT_PATH_MAX - 1);
+	json_decref(heard);
+	json_decref(told);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -204,6 +223,7 @@ int main(void)
 		cmocka_unit_test(long_ones_take_several_reports),
 		cmocka_unit_test(a_removal_stays_behind_what_it_removes),
 		cmocka_unit_test(what_is_no_event_is_left_out),
+		cmocka_unit_test(what_gets_too_long_is_left_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
