@@ -11,25 +11,12 @@
 #include "engine/redo/trash.h"
 #include "engine/save/units.h"
 
-#define TRIES 3
-
 struct trash {
 	struct list link;
 	struct caller owner;
 	int dir;
 	char name[TRASH_MAX];
 };
-
-/* A reader may be keeping its index (fs/indexer.h) in what is removed: then it fills once more. */
-static int remove_filling(struct backing *b, struct contents *cached, int dir, const char *name)
-{
-	int err, tries = TRIES;
-
-	do
-		err = trash_remove(b, cached, dir, name);
-	while (err == -ENOTEMPTY && --tries);
-	return err;
-}
 
 void trash_empty_later(struct units *us, const struct caller *owner, int dir, const char *id)
 {
@@ -51,7 +38,7 @@ static void empty(struct units *us, struct trash *t)
 	struct backing b = backing_owner(cached->backing, &t->owner);
 	int err;
 
-	err = remove_filling(&b, cached, t->dir, t->name);
+	err = trash_remove(&b, cached, t->dir, t->name);
 	if (err)
 		log_warn("'%s' cannot be removed: %s. It was replaced or removed by its owner; "
 			 "`ckptfs fsck` clears it away",
