@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/save/trash_queue.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
