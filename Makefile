@@ -35,8 +35,8 @@ Q := @
 say = @printf '  %-7s %s\n' $(1) '$(2)'
 endif
 
-# A sanitizer's own null checks make gcc believe in null pointers, hence -Wno-nonnull.
-SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -Wno-nonnull)
+# A sanitizer's own checks make gcc believe in null pointers and in numbers that cannot be, hence the two -Wno.
+SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -Wno-nonnull -Wno-format-truncation)
 # DEBUG=1, as any sanitizer, has the order of locks checked (engine/base/lock.h).
 override CPPFLAGS += -I. -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(if $(filter-out 0,$(DEBUG))$(SAN),-DCKPTFS_LOCK_CHECK)
 override CFLAGS += -std=gnu11 -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes \
