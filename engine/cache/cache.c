@@ -356,6 +356,8 @@ void cache_bind(struct cache *c, struct chunk *ck, struct content *content, uint
 {
 	struct chunk **bucket = &c->hash[bucket_of(c, content, index)];
 
+	if (ck->loan)
+		ck->loan->nr_bound++;
 	ck->content = content;
 	ck->index = index;
 	ck->lo = ck->hi = ck->dirty_lo = ck->dirty_hi = 0;

@@ -9,6 +9,10 @@
  *       session - content_adopt -> bound to a file, as any chunk: PARTIAL ... FLYING
  *       bound --- flushed, or its file has failed -> idle
  *
+ * Where the storage is slow, most slots come to be bound (loan_is_tight_locked). Then the session
+ * copies a slot into another chunk of the cache, as long as that has some to spare, and can fill
+ * the slot again.
+ *
  * Whatever the session does with this memory spoils only its own captures: a slot holds bytes of
  * one file, for which it was granted to the session. A process that changes a slot after it has
  * reported it, and before it is flushed, spoils that file. So bytes are never read from here once
@@ -31,6 +35,7 @@ struct loan {
 	struct list link;	   /* cache->loans, once closed */
 	struct list idle;	   /* chunks, the last used first */
 	unsigned nr_idle, nr_left; /* those that the loan still has */
+	unsigned nr_bound;	   /* to files */
 	bool closed;
 	bool awaited; /* loan_has_room was false */
 	void (*room)(void *arg);
@@ -66,6 +71,9 @@ bool loan_has_room(struct loan *l);
 
 /* True if the session waits for room: what it has filled should leave soon. */
 bool loan_is_awaited_locked(const struct loan *l);
+
+/* True if more than three quarters of the slots would be bound if one more were. */
+bool loan_is_tight_locked(const struct loan *l);
 
 /* The number of slots that loan_take would find. */
 unsigned loan_room(struct loan *l);

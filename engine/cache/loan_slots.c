@@ -9,6 +9,11 @@ bool loan_is_awaited_locked(const struct loan *l)
 	return l->awaited;
 }
 
+bool loan_is_tight_locked(const struct loan *l)
+{
+	return 4 * (l->nr_bound + 1) > 3 * l->nr_slots;
+}
+
 struct chunk *loan_take(struct loan *l)
 {
 	struct chunk *ck;
@@ -42,6 +47,7 @@ void loan_returned_locked(struct chunk *ck)
 {
 	struct loan *l = ck->loan;
 
+	l->nr_bound--;
 	loan_idle_locked(l, ck);
 	if (l->awaited && l->room)
 		l->room(l->arg);

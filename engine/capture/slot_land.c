@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A slot lands: it becomes the chunk of its file. Only if the file has more other bytes there than
- * captured ones, these are copied (content_keep).
+ * A slot lands: it becomes the chunk of its file. Its bytes are copied only if the file has more
+ * other bytes there (content_keep); or if the storage is slow, so that little lent memory is left
+ * while the cache has some to spare.
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/base/cleanup.h"
 #include "engine/capture/session.h"
@@ -44,6 +46,57 @@ static int copy_pieces(const struct session *s, struct content *ct, const struct
 	return 0;
 }
 
+/*
+ * A chunk with what is in @slot, which the session can fill again then; or that of @slot itself.
+ * The chunk is for content_adopt, or else for give_chunk.
+ */
+static struct chunk *chunk_of(const struct session *s, const struct slot *slot)
+{
+	struct cache *c = s->loan->cache;
+	struct chunk *ck = NULL;
+	{
+		LOCK_SCOPE(&c->lock);
+		if (loan_is_tight_locked(s->loan))
+			ck = cache_claim_spare(c, s->uid);
+	}
+	if (!ck)
+		return slot->chunk;
+	memcpy(ck->memory, slot->chunk->memory, slot->end);
+	return ck;
+}
+
+static void give_chunk(const struct session *s, struct chunk *ck)
+{
+	LOCK_SCOPE(&s->loan->cache->lock);
+	cache_give_back(s->loan->cache, ck);
+}
+
+/*
+ * content_adopt, of @slot or of a copy. 1: done, and *@left is the chunk of @slot if it is free
+ * again.
+ */
+static int adopt(const struct session *s, struct content *ct, const struct slot *slot,
+		 const struct content_piece *pieces, struct chunk **left)
+{
+	struct chunk *ck = chunk_of(s, slot);
+	int err = content_adopt(ct, ck, slot->index, pieces, slot->nr);
+
+	if (ck != slot->chunk && err != 1)
+		give_chunk(s, ck);
+	*left = err == 1 && ck == slot->chunk ? NULL : slot->chunk;
+	return err;
+}
+
+static uint64_t bytes_of(const struct slot *slot)
+{
+	uint64_t bytes = 0;
+	struct list *l;
+
+	list_for_each (l, &slot->pieces)
+		bytes += container_of(l, struct piece, of_slot)->len;
+	return bytes;
+}
+
 /* Called without locks; captures of the slot may fail meanwhile. 0, or the error of the file. */
 static int land(struct session *s, struct content *ct, struct slot *slot, bool spoilt,
 		uint64_t *copied)
@@ -51,19 +104,16 @@ static int land(struct session *s, struct content *ct, struct slot *slot, bool s
 	/* Other users may have written to a file that is not the session's own. */
 	bool own = ct->owner.uid == s->uid && !spoilt;
 	__cleanup_free struct content_piece *pieces = own ? pieces_of(slot) : NULL;
-	int err = pieces ? content_adopt(ct, slot->chunk, slot->index, pieces, slot->nr) : 0;
+	struct chunk *left = slot->chunk;
+	int err = pieces ? adopt(s, ct, slot, pieces, &left) : 0;
 
-	if (err == 1)
-		return 0;
-	if (!err) {
-		struct list *l;
-
-		list_for_each (l, &slot->pieces)
-			*copied += container_of(l, struct piece, of_slot)->len;
+	if (left && err >= 0)
+		*copied += bytes_of(slot);
+	if (!err)
 		err = copy_pieces(s, ct, slot);
-	}
-	loan_give(s->loan, slot->chunk);
-	return err;
+	if (left)
+		loan_give(s->loan, left);
+	return err < 0 ? err : 0;
 }
 
 /* Marks the captures of @slot. Returns the content of their file, or NULL: all have failed. */

@@ -8,13 +8,13 @@
 . "$SRC/tests/capture/capture.bash"
 
 needs_fuse
-mount_ckptfs -o host_cache_size=16M
+mount_ckptfs -o host_cache_size=32M
 program <<'END'
 from capture import *
 import random
 
 copied = lambda: status()["captures"]["copied_bytes"]
-s = Session(rank=0, world=1, arena=4 * MB)
+s = Session(rank=0, world=1, arena=12 * MB)
 
 def save(name, pieces):
 	"""@pieces: [(offset, bytes, by handle)], in the order in which they are written."""
@@ -71,6 +71,8 @@ if os.getuid() == 0:
 	assert read(back + "/others.pt") == data(5, 3 * MB)
 	assert copied() == before + 3 * MB
 
+s.bye()
+s = Session(rank=0, world=1, arena=4 * MB) # of which some is copied on
 seed = int(os.environ.get("SEED", "1"))
 for n in range(seed, seed + 20):
 	r = random.Random(n)
