@@ -2,7 +2,7 @@
 /*
  * Removes what is hidden in a directory that a program wants to remove, and that it sees empty:
  * overtaken saves, failed ones, and those of a killed daemon. A daemon that lives holds a lock on
- * each of its staging files, so a staging file without a lock is garbage. Trash always is.
+ * each of its staging files, so a staging file without a lock is garbage.
  *
  * Takes the units' lock, and makes no call to the backing with it.
  */
@@ -86,9 +86,6 @@ static bool shows_any(struct units *us, const struct inode_id *dir)
 /* Removes a hidden entry; -ENOTEMPTY for a visible one. */
 static int clear_name(struct units *us, struct backing *b, const struct place *at)
 {
-	/* The daemon that committed a checkpoint may still have it locked when it is trash. */
-	if (name_is_trash(at->name))
-		return trash_remove(b, us->contents, at->dir, at->name);
 	if (name_is_reserved(at->name))
 		return remove_one(us, b, at->dir, at->name);
 	/* It waits for the next checkpoint beside it, and none will come. */

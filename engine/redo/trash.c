@@ -20,6 +20,8 @@ static bool same_device(struct backing *b, int dir, const struct statx *stx)
 	       top.stx_dev_minor == stx->stx_dev_minor;
 }
 
+static int remove_tree(struct backing *b, struct contents *cached, int dir, const char *name);
+
 /* Removes all entries of the directory @fd, which is taken over. */
 static int clear(struct backing *b, struct contents *cached, int fd)
 {
@@ -28,7 +30,7 @@ static int clear(struct backing *b, struct contents *cached, int fd)
 
 	dirwalk_begin_fd(&w, b, fd);
 	while (dirwalk_next(&w)) {
-		int err = trash_remove(b, cached, w.fd, w.name);
+		int err = remove_tree(b, cached, w.fd, w.name);
 
 		first = first ? first : err;
 	}
@@ -66,31 +68,35 @@ static int remove_one(struct backing *b, struct contents *cached, int dir, const
 	return err;
 }
 
-/* A reader may be keeping its index (fs/indexer.h) in the directory: then it fills once more. */
-static int remove_dir(struct backing *b, struct contents *cached, int dir, const char *name)
-{
-	int tries, err = -ENOTEMPTY;
-
-	for (tries = 0; tries < TRIES && err == -ENOTEMPTY; tries++) {
-		__cleanup_fd int pin = backing_pin(b, dir, name);
-		int fd = pin < 0 ? pin : backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
-
-		err = fd < 0 ? fd : clear(b, cached, fd);
-		err = err ? err : backing_unlink(b, dir, name, true);
-	}
-	return err;
-}
-
-int trash_remove(struct backing *b, struct contents *cached, int dir, const char *name)
+static int remove_tree(struct backing *b, struct contents *cached, int dir, const char *name)
 {
 	struct statx stx;
-	int err = backing_stat_at(b, dir, name, &stx);
+	int pin, fd, err = backing_stat_at(b, dir, name, &stx);
 
-	if (!err && !S_ISDIR(stx.stx_mode))
-		err = remove_one(b, cached, dir, name, &stx);
-	else if (!err)
-		err = same_device(b, dir, &stx) ? remove_dir(b, cached, dir, name) : -EXDEV;
-	return gone_is_fine(err);
+	if (err)
+		return gone_is_fine(err);
+	if (!S_ISDIR(stx.stx_mode))
+		return gone_is_fine(remove_one(b, cached, dir, name, &stx));
+	if (!same_device(b, dir, &stx))
+		return -EXDEV;
+	pin = backing_pin(b, dir, name);
+	if (pin < 0)
+		return gone_is_fine(pin);
+	fd = backing_reopen(b, pin, O_RDONLY | O_DIRECTORY);
+	close(pin);
+	err = fd < 0 ? fd : clear(b, cached, fd);
+	return gone_is_fine(err ? err : backing_unlink(b, dir, name, true));
+}
+
+/* A reader may be keeping its index (fs/indexer.h) in what is removed: then it fills once more. */
+int trash_remove(struct backing *b, struct contents *cached, int dir, const char *name)
+{
+	int err, tries = TRIES;
+
+	do
+		err = remove_tree(b, cached, dir, name);
+	while (err == -ENOTEMPTY && --tries);
+	return err;
 }
 
 /* 1: @is_it returns true for it. 0: false, or the name is free. -errno. */

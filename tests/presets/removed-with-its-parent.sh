@@ -10,7 +10,7 @@ needs_fuse
 where_quiet 3600
 program <<'END2'
 from presets import *
-import fcntl, shutil
+import shutil
 
 def save(job, unit):
 	job[0].makedirs(unit)
@@ -43,12 +43,5 @@ with Job(2) as job:
 	job[0].rmtree("run/step-10")
 	fails(errno.ENOTEMPTY, os.rmdir, mnt + "/run")
 	assert os.path.isdir(back + "/run/step-10")
-
-# What a daemon moved to trash is no obstacle, even while a daemon has it open and locked.
-os.makedirs(back + "/trashed/.ckptfs-trash-" + 32 * "a")
-fd = os.open(back + "/trashed/.ckptfs-trash-" + 32 * "a", os.O_RDONLY)
-fcntl.flock(fd, fcntl.LOCK_SH)
-os.rmdir(mnt + "/trashed")
-assert not os.path.exists(back + "/trashed")
 END2
 umount_ckptfs
