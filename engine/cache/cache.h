@@ -25,8 +25,8 @@
  * bytes until it lands.
  *
  * Only writers take room. A writer that finds none waits in one queue, first come first served,
- * except users at their limit (cache_per_uid). No waiting thread holds a chunk, and a flush needs
- * no room, so the queue moves as long as the backing does.
+ * except users at their limit (cache_per_uid). No thread in it holds a chunk, and a flush needs no
+ * room, so the queue moves as long as the backing does.
  *
  * A free chunk is cold until it has memory. A few threads fault cold chunks in, a huge page at a
  * time. No thread waits for them: a writer that takes a cold chunk faults it by its own copy. The

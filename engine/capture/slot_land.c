@@ -48,15 +48,16 @@ static int copy_pieces(const struct session *s, struct content *ct, const struct
 
 /*
  * A chunk with what is in @slot, which the session can fill again then; or that of @slot itself.
- * The chunk is for content_adopt, or else for give_chunk.
+ * The chunk is for content_adopt, or else for give_chunk. Where users are limited, what a loan
+ * leaves of a user's part is for plain writes.
  */
-static struct chunk *chunk_of(const struct session *s, const struct slot *slot)
+static struct chunk *copy_if_tight(const struct session *s, const struct slot *slot)
 {
 	struct cache *c = s->loan->cache;
 	struct chunk *ck = NULL;
 	{
 		LOCK_SCOPE(&c->lock);
-		if (loan_is_tight_locked(s->loan))
+		if (!c->limits.per_uid && loan_is_tight_locked(s->loan))
 			ck = cache_claim_spare(c, s->uid);
 	}
 	if (!ck)
@@ -72,18 +73,18 @@ static void give_chunk(const struct session *s, struct chunk *ck)
 }
 
 /*
- * content_adopt, of @slot or of a copy. 1: done, and *@left is the chunk of @slot if it is free
- * again.
+ * content_adopt, of @slot or of a copy. *@freed: the chunk of @slot, if that is for the session
+ * again; or NULL.
  */
 static int adopt(const struct session *s, struct content *ct, const struct slot *slot,
-		 const struct content_piece *pieces, struct chunk **left)
+		 const struct content_piece *pieces, struct chunk **freed)
 {
-	struct chunk *ck = chunk_of(s, slot);
+	struct chunk *ck = copy_if_tight(s, slot);
 	int err = content_adopt(ct, ck, slot->index, pieces, slot->nr);
 
 	if (ck != slot->chunk && err != 1)
 		give_chunk(s, ck);
-	*left = err == 1 && ck == slot->chunk ? NULL : slot->chunk;
+	*freed = err == 1 && ck == slot->chunk ? NULL : slot->chunk;
 	return err;
 }
 
@@ -104,15 +105,15 @@ static int land(struct session *s, struct content *ct, struct slot *slot, bool s
 	/* Other users may have written to a file that is not the session's own. */
 	bool own = ct->owner.uid == s->uid && !spoilt;
 	__cleanup_free struct content_piece *pieces = own ? pieces_of(slot) : NULL;
-	struct chunk *left = slot->chunk;
-	int err = pieces ? adopt(s, ct, slot, pieces, &left) : 0;
+	struct chunk *freed = slot->chunk;
+	int err = pieces ? adopt(s, ct, slot, pieces, &freed) : 0;
 
-	if (left && err >= 0)
+	if (freed && err >= 0)
 		*copied += bytes_of(slot);
 	if (!err)
 		err = copy_pieces(s, ct, slot);
-	if (left)
-		loan_give(s->loan, left);
+	if (freed)
+		loan_give(s->loan, freed);
 	return err < 0 ? err : 0;
 }
 

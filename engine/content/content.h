@@ -226,8 +226,8 @@ void content_set_tensors(struct content *ct, const struct tensor_map *m);
 ssize_t content_keep(struct content *ct, const void *buf, size_t len, uint64_t off);
 
 /*
- * The same for bytes in @ck, a chunk of a loan that its session has filled (cache/loan.h): @pieces
- * of chunk @index of the file, in order. 1: @ck belongs to the file now, and no piece was copied.
+ * The same for bytes in @ck, a chunk of a loan that its session has filled (cache/loan.h) or one
+ * claimed: @pieces of chunk @index of the file, in order. 1: @ck belongs to the file now.
  * 0: it cannot, use content_keep. Or -errno as content_keep; -ETIMEDOUT: the backing stands still.
  */
 struct content_piece {
