@@ -33,3 +33,21 @@ with open(mnt + "/y.pt", "wb", 0) as f:
 	with open(mnt + "/z.pt", "wb", 0) as g:
 		g.write(bytes(8 * MB))
 END
+
+# A limited user keeps a quarter of that limit for plain writes.
+mkdir "$TEST_TMP/back-limited" "$TEST_TMP/limited"
+mount_ckptfs -o host_cache_size=64M,flush_bw=1K,cache_per_uid=16M "$TEST_TMP/back-limited" "$TEST_TMP/limited"
+MNT=$TEST_TMP/limited program <<'END'
+from capture import *
+s = Session(rank=0, world=1)
+assert s.slot * s.slots == 12 * MB, s.slots
+s.register({1: 32 * MB})
+with open(mnt + "/x.pt", "wb", 0) as f:
+	s.write(f, (1, 0, 0, 32 * MB, data(1, 32 * MB)))
+	grants = s.next((), 1000)
+	while grants:
+		grants = s.next(s.copy(grants)) or s.next((), 1000)
+	assert status()["captures"]["copied_bytes"] == 0
+	with open(mnt + "/y.pt", "wb", 0) as g:
+		g.write(bytes(3 * MB))
+END

@@ -14,7 +14,11 @@ program "$TEST_TMP/disk" <<'END'
 from units import *
 import fcntl
 
-# No child does it: one would close its copy of the open file, and wait for that.
+# No child freezes it, or asks what waits: one would close its copy of the open file, and wait for that.
+def waiting():
+	with open(mnt + "/.ckptfs/status.json") as f:
+		return json.load(f)["requests"]["waiting"]
+
 disk = os.open(sys.argv[1], os.O_RDONLY)
 FIFREEZE, FITHAW = 0xc0045877, 0xc0045878
 
@@ -25,7 +29,7 @@ os.write(fd, content)
 fcntl.ioctl(disk, FIFREEZE, 0)
 try:
 	cuts = child(lambda: os.open(x, os.O_WRONLY | os.O_TRUNC))
-	wait(lambda: any(w["op"] == "OPEN" for w in status()["requests"]["waiting"]))
+	wait(lambda: any(w["op"] == "OPEN" for w in waiting()))
 	os.kill(cuts, signal.SIGKILL)
 	assert reap(cuts) == -9
 finally:
